@@ -1,4 +1,4 @@
-/* A left-out machine that is made from a sibling (leave_sibling.c), and its rows (leave_machine.c).
+/* A left-out machine that is made from a sibling (leave_sibling.c), and its rows (leave_choice.c).
  */
 #pragma once
 
@@ -45,3 +45,10 @@ void leave_table_without(struct pair *p);
 /* Makes the machine like `new-soc`, from the sibling's data sheet and a fit without its rows.
  * Returns 0 if it exists; it is then the last of the catalogue. */
 int leave_make(struct pair *p, struct err *e);
+
+/* Fills p->rows with those to predict; the made machine is the last of the catalogue. */
+void leave_collect(struct pair *p);
+/* Predicts with each choice of measured models known, and fills p->prior. Returns 0, or -EINVAL. */
+int leave_try_all(struct pair *p, struct err *e);
+/* Predicts each choice once more with the average of all pairs' copies of a kind of device. */
+int leave_try_averages(struct catalog *c, struct pair *pair, size_t n, struct err *e);

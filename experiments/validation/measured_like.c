@@ -1,6 +1,5 @@
 #include "experiments/validation/measured_like.h"
 
-#include "experiments/validation/update.h"
 #include "sim/base/json.h"
 
 #define LEAST 0.01 /* weight of a copy that counts */
@@ -125,6 +124,26 @@ void measured_like(struct catalog *c, const struct soc_sibling *how, const struc
         document_note(d,
                       "similar chip: %s, under whose copy the measured rows are most probable%s%s",
                       out->v[0].name, out->n > 1 ? "; averaged with " : "", text_end(&others));
+    }
+}
+
+void measured_like_average(const struct measured_like *x, struct update *prior,
+                           const struct conformal *table)
+{
+    size_t n = x != NULL && x->n > 1 ? x->n - 1 : 0;
+    enum device_kind kind = prior->soc->machine.devices[prior->device].kind;
+    OWNED struct update *other = xcalloc(n + 1, sizeof *other);
+    OWNED double *weight = xmalloc((n + 1) * sizeof *weight);
+    for (size_t i = 0; i < n; i++) {
+        const struct measured_copy *copy = &x->v[i + 1];
+        int device = machine_find(&copy->soc->machine, kind);
+        SIM_ASSERT(device >= 0); /* it has all rows */
+        update_init(&other[i], copy->soc, copy->tree, (uint8_t)device, table);
+        weight[i] = copy->weight;
+    }
+    update_average(prior, other, weight, n);
+    for (size_t i = 0; i < n; i++) {
+        update_fini(&other[i]);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "experiments/shell/document.h"
 #include "experiments/validation/catalog.h"
 #include "experiments/validation/measured.h"
+#include "experiments/validation/update.h"
 #include "hwmodels/soc_sibling.h"
 
 struct measured_copy {
@@ -29,4 +30,7 @@ struct measured_like {
  * the rows are in `c`. Cost: some milliseconds per machine and row. */
 void measured_like(struct catalog *c, const struct soc_sibling *how, const struct measured *m,
                    struct document *d, struct measured_like *out);
+/* Averages a prior with those of the other copies; x: NULL or one copy change nothing. */
+void measured_like_average(const struct measured_like *x, struct update *prior,
+                           const struct conformal *table);
 void measured_like_fini(struct measured_like *x);

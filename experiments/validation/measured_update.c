@@ -321,9 +321,10 @@ static void write_device(const struct measured_work *w, const struct update *pri
 {
     size_t models = models_of(rows, n);
     OWNED char *source =
-        xformat("%zu measured row%s of %zu model%s on this machine, and the range before "
-                "them; range: 95 %%",
-                n, text_plural(n), models, text_plural(models));
+        xformat("%zu measured row%s of %zu model%s on this machine, and the range before them%s; "
+                "range: 95 %%",
+                n, text_plural(n), models, text_plural(models),
+                w->like != NULL && w->like->n > 1 ? ", averaged over similar chips" : "");
     for (size_t i = 0; i < u->n; i++) {
         write_number(w, u, i, sqrt(gsl_matrix_get(prior->covariance, i, i)), source,
                      measured_has_rows(rows, n, u->params[i].runtime));
@@ -346,24 +347,6 @@ static void write_device(const struct measured_work *w, const struct update *pri
     }
 }
 
-/* Averages the prior with those of the other copies. */
-static void average(const struct measured_work *w, struct update *u)
-{
-    size_t n = w->like != NULL && w->like->n > 1 ? w->like->n - 1 : 0;
-    OWNED struct update *other = xcalloc(n + 1, sizeof *other);
-    OWNED double *weight = xmalloc((n + 1) * sizeof *weight);
-    for (size_t i = 0; i < n; i++) {
-        const struct measured_copy *x = &w->like->v[i + 1];
-        int device = machine_find(&x->soc->machine, w->soc->machine.devices[u->device].kind);
-        update_init(&other[i], x->soc, x->tree, (uint8_t)device, &w->c->residuals);
-        weight[i] = x->weight;
-    }
-    update_average(u, other, weight, n);
-    for (size_t i = 0; i < n; i++) {
-        update_fini(&other[i]);
-    }
-}
-
 static int update_device(const struct measured_work *w, uint8_t device)
 {
     OWNED struct update_row *rows = xmalloc((w->m->points.n + 1) * sizeof *rows);
@@ -374,8 +357,8 @@ static int update_device(const struct measured_work *w, uint8_t device)
     if (n > 0) {
         update_init(&prior, w->soc, w->tree, device, &w->c->residuals);
         update_init(&u, w->soc, w->tree, device, &w->c->residuals);
-        average(w, &prior);
-        average(w, &u);
+        measured_like_average(w->like, &prior, &w->c->residuals);
+        measured_like_average(w->like, &u, &w->c->residuals);
         rc = check_surprises(w, &prior);
         rc = rc == 0 ? update_take(&u, rows, n, w->e) : rc;
     }
