@@ -13,6 +13,8 @@
 #define STEP 1e-4                 /* of finite differences */
 #define JITTER 1e-9               /* share of a variance; keeps fully correlated entries regular */
 #define MAX_STEPS 200
+/* At most this share of a transfer's variance is that of models, because both are estimates. */
+#define MODELS_SHARE 0.5
 
 /* ---- prior ---- */
 
@@ -42,8 +44,9 @@ static double correlation(const struct update *u, int k)
 }
 
 /* Standard deviation of a number by the wider side of its range, because a limit of the data sheet
- * may cut the other side. */
-static double prior_sd(const cJSON *entry, int k)
+ * may cut the other side. The range of a copy is the error of transfers, in which models err, too.
+ * Their part is removed, because predictions and rows have it of their own (tail_sd, noise). */
+static double prior_sd(const struct update *u, const cJSON *entry, int k)
 {
     const char *bad;
     const cJSON *q = json_find_path((cJSON *)(uintptr_t)entry, calibrate_param_names[k], &bad);
@@ -55,7 +58,9 @@ static double prior_sd(const cJSON *entry, int k)
     double low = json_number(q, "low");
     double below = low + offset > 0.0 ? v - calibrate_v_of(low, offset) : 0.0;
     double above = calibrate_v_of(json_number(q, "high"), offset) - v;
-    return fmax(below, above) * 2.0 / RANGE_SD;
+    double sd = fmax(below, above) * 2.0 / RANGE_SD;
+    double models = u->soc->like[0] != '\0' ? u->spread[0][phase_of_param(k)].tail_sd : 0.0;
+    return sqrt(sd * sd - fmin(models * models, MODELS_SHARE * sd * sd));
 }
 
 void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uint8_t device,
@@ -77,7 +82,7 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
         json_member(cJSON_GetArrayItem(json_member(tree, "devices"), device), "runtimes");
     for (uint32_t r = 0; r < d->n_runtimes; r++) {
         for (int k = 0; k < CALIBRATE_N_PARAMS; k++) {
-            sd[u->n] = prior_sd(cJSON_GetArrayItem(entries, (int)r), k);
+            sd[u->n] = prior_sd(u, cJSON_GetArrayItem(entries, (int)r), k);
             if (sd[u->n] > 0.0) {
                 u->params[u->n++] = (struct update_param){r, k};
             }
@@ -127,6 +132,12 @@ static bool same_number(const struct update *a, size_t i, const struct update *b
 
 void update_average(struct update *u, const struct update *other, const double *weight, size_t n)
 {
+    double all = 1.0;
+    double squares = 1.0;
+    for (size_t k = 0; k < n; k++) {
+        all += weight[k];
+        squares += weight[k] * weight[k];
+    }
     for (size_t i = 0; i < u->n; i++) {
         double sum = gsl_vector_get(u->mean, i);
         double weights = 1.0;
@@ -139,6 +150,9 @@ void update_average(struct update *u, const struct update *other, const double *
             }
         }
         gsl_vector_set(u->mean, i, sum / weights);
+    }
+    if (u->n > 0) {
+        (void)gsl_matrix_scale(u->covariance, 0.5 + 0.5 * squares / (all * all));
     }
 }
 

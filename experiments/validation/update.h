@@ -2,10 +2,11 @@
  *
  * The state x has the logarithm of every number with a range, in all runtime entries of the device.
  * For numbers that may be 0 it is ln(1 + number / offset). The prior of x is normal. Its mean is
- * the file's value, and the file's range is taken as 95 %. Two entries' values of one number are
- * correlated, because machines differ from their siblings more than widths do (hwmodels/spread.h).
- * Their covariance is the variance of the more certain one, and the rest of a wide range is
- * specific to its entry. So a machine that is slower by a factor is slower by it in every entry.
+ * the file's value, and the file's range is taken as 95 %, in a copy without the part of models.
+ * Two entries' values of one number are correlated, because machines differ from their siblings
+ * more than widths do (hwmodels/spread.h). Their covariance is the variance of the more certain
+ * one, and the rest of a wide range is specific to its entry. So a machine that is slower by a
+ * factor is slower by it in every entry.
  *
  * The logarithm of a row's time is normal around the predicted one. Rows of one model and phase
  * share an error (the model's), and each row has an additional error. The update finds the mode
@@ -54,7 +55,9 @@ void update_init(struct update *u, const struct soc *soc, const cJSON *tree, uin
 void update_fini(struct update *u);
 
 /* Replaces the mean by that of this state, of weight 1, and of other ones before their updates.
- * Numbers are the same if entry and name are; those that another state lacks count without it. */
+ * Numbers are the same if entry and name are; those that another state lacks count without it.
+ * A transfer's variance is that of a difference between two machines, so each has half. With k
+ * copies the covariance is (1 + 1/k)/2 of it, where k = (sum w)^2 / sum w^2 (Kish). */
 void update_average(struct update *u, const struct update *other, const double *weight, size_t n);
 
 /* Updates the state with rows. Returns 0, or -EINVAL without a mode; then the state is unchanged.

@@ -1,6 +1,7 @@
 /* Updates by a few rows are tested: the posterior by hand, a machine recovered, and the information
  * of a further row. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "experiments/validation/update.h"
@@ -151,6 +152,28 @@ START_TEST(the_wider_side_of_a_range_has_the_deviation)
 }
 END_TEST
 
+/* The range of a copy is an error of transfers. Errors of models are a part of it, and at most half
+ * of its variance is theirs. */
+START_TEST(a_copys_range_has_the_errors_of_models)
+{
+    start(bandwidth, 1.0);
+    double tail = u.spread[0][CONFORMAL_DECODE].tail_sd;
+    teardown();
+    ck_assert_double_gt(tail, 0.0);
+    const double share = (const double[]){0.36, 0.9}[_i]; /* of the variance */
+    double sd = tail / sqrt(share);
+    start(bandwidth, sd);
+    ck_assert_double_eq_tol(gsl_matrix_get(u.covariance, 0, 0), sd * sd, 1e-6);
+    update_fini(&u);
+    (void)snprintf(soc->like, sizeof soc->like, "core-ultra-7-155h");
+    update_init(&u, soc, tree, (uint8_t)machine_find(&soc->machine, DEVICE_KIND_IGPU),
+                &catalog.residuals);
+    ck_assert_double_eq_tol(u.spread[0][CONFORMAL_DECODE].tail_sd, tail, 1e-12);
+    ck_assert_double_eq_tol(gsl_matrix_get(u.covariance, 0, 0), sd * sd * (1.0 - fmin(share, 0.5)),
+                            1e-6);
+}
+END_TEST
+
 /* An error of the model is common to its rows. The mean of n of them has the variance r = 0.1^2 +
  * 0.1^2 / n. It leaves s^2 r / (g^2 s^2 + r), with g the slope where the update ends. */
 START_TEST(rows_of_one_model_share_its_error)
@@ -199,7 +222,8 @@ END_TEST
 
 /* Two copies with weights 0.5 and 0.25 have 1.5 and 2 times the bandwidth. They move its logarithm
  * by (0.5 ln 1.5 + 0.25 ln 2) / 1.75. Only the first one has a range of the rate, 1.1 times as
- * much, and moves that by 0.5 ln 1.1 / 1.5. */
+ * much, and moves that by 0.5 ln 1.1 / 1.5. Half of the variance is the made machine's own; weights
+ * of 1, 1/2 and 1/4 leave 21/49 of the other half. */
 START_TEST(copies_are_averaged_by_their_weights)
 {
     start(bandwidth, 0.2);
@@ -227,6 +251,7 @@ START_TEST(copies_are_averaged_by_their_weights)
         double moved = u.params[i].k == CALIBRATE_RATE ? 0.5 * log(1.1) / 1.5
                                                        : (0.5 * log(1.5) + 0.25 * log(2.0)) / 1.75;
         ck_assert_double_eq_tol(gsl_vector_get(u.mean, i) - was[i], moved, 1e-12);
+        ck_assert_double_eq_tol(gsl_matrix_get(u.covariance, i, i), 0.04 * 5.0 / 7.0, 1e-8);
     }
     gsl_vector_free(first.mean);
     gsl_vector_free(second.mean);
@@ -418,6 +443,7 @@ static const struct suite_row tests[] = {
     CASE("update", .teardown = teardown, .timeout_s = 60),
     TEST(the_posterior_of_one_number_is_the_closed_form),
     LOOP(the_wider_side_of_a_range_has_the_deviation, 2),
+    LOOP(a_copys_range_has_the_errors_of_models, 2),
     TEST(rows_of_one_model_share_its_error),
     TEST(the_evidence_is_a_normal_density),
     TEST(copies_are_averaged_by_their_weights),
