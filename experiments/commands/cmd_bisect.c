@@ -95,6 +95,9 @@ static int run(void *values, struct err *e)
     if (o->output == NULL) {
         return err_add(e, "-o is missing: where the trace goes");
     }
+    if (options_without("bisect", "quantile below qoe b-quantile b-below b-qoe", e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
     if (b->trace != NULL || b->workload != NULL || b->machine != NULL || b->ttft_slo_s > 0.0 ||
         b->tpot_slo_s > 0.0) {
         return err_add(e,

@@ -69,6 +69,17 @@ static int characterize(void *values, struct err *e)
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
+    bool runs = false;
+    for (uint32_t i = 0; i < o->studies.n; i++) {
+        runs = runs || strcmp(o->studies.v[i], CHARACTERIZE_SCHEMES) == 0;
+    }
+    if (options_only(runs ? "characterize" : "characterize without schemes",
+                     runs ? "soc llm set replications jobs time-limit store trace workload machine "
+                            "seed"
+                          : "soc llm set",
+                     e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
     return job_options_work(&o->work, o->output.quiet, characterize, o, e);
 }
 

@@ -210,6 +210,9 @@ static int run(void *values, struct err *e)
     if (of_a_load && !o->one_load) {
         return err_add(e, "--capable, --params, --pair, --trace and --decisions need --load");
     }
+    if (o->one_load && options_without("check-policy --load", "loads", e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
     struct config_policy p;
     if (config_policy_parse(&p, spec, e) != 0) {
         return -EINVAL;

@@ -327,6 +327,12 @@ static int run(void *values, struct err *e)
     if (o->fit != NULL && (o->ids.n > 0 || o->list || o->brief)) {
         return err_add(e, "--fit: names its claims itself, and takes no ID, --list and --brief");
     }
+    if ((o->fit == NULL &&
+         options_without("claims without --fit", "parameters budget traces", e) != 0) ||
+        (o->list &&
+         options_without("claims --list", "replications seed jobs time-limit store", e) != 0)) {
+        return EXIT_BAD_INPUT;
+    }
     return job_options_work(&o->work, o->output.quiet, judge, o, e);
 }
 

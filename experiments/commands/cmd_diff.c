@@ -170,6 +170,10 @@ static int run(void *values, struct err *e)
         return err_add(e,
                        "decision logs and --policy exclude each other, and so do options of runs");
     }
+    if (options_without("diff", "quantile below qoe b-quantile b-below b-qoe", e) != 0 ||
+        (o->logs.n == 2 && options_without("diff of decision logs", "time-limit", e) != 0)) {
+        return EXIT_BAD_INPUT;
+    }
     struct two_runs *runs = xkept(xcalloc(1, sizeof *runs));
     OWNED struct report *r = xcalloc(1, sizeof *r);
     int rc = o->logs.n == 2 ? diff_logs(o, r, e) : diff_runs(o, runs, r, e);

@@ -428,6 +428,9 @@ static int run(void *values, struct err *e)
     if (until_first(o) && o->interference) {
         return err_add(e, "--until first-token: goes with --request, not with --interference");
     }
+    if (options_without("explain", "quantile below qoe", e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
     return load_and_explain(o, e);
 }
 

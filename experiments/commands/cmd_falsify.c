@@ -93,6 +93,9 @@ static int run(void *values, struct err *e)
         return err_add(e, "--policy and --baseline are needed (`xpusim list policy` shows the "
                           "names)");
     }
+    if (options_without("falsify", "quantile below", e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
     if (o->config.trace != NULL) {
         return err_add(e,
                        "--trace: a loss is confirmed on fresh traces, and a recording gives none; "

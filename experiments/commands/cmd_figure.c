@@ -158,9 +158,6 @@ static int make(void *values, struct err *e)
 {
     struct figure_options *o = values;
     o->run.how = o->work.how;
-    if (o->words.n == 0) {
-        return list(o, e);
-    }
     OWNED char *file = file_of(&o->words);
     struct paper *p = xkept(xcalloc(1, sizeof *p));
     int rc = 0;
@@ -177,6 +174,9 @@ static int make(void *values, struct err *e)
 static int run(void *values, struct err *e)
 {
     struct figure_options *o = values;
+    if (o->words.n == 0) {
+        return options_only("figure without PAPER", "", e) != 0 ? EXIT_BAD_INPUT : list(o, e);
+    }
     return job_options_work(&o->work, o->output.quiet, make, o, e);
 }
 

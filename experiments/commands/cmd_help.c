@@ -247,6 +247,9 @@ static int run(void *values, struct err *e)
 {
     const struct options *o = values;
     if (o->completion != NULL) {
+        if (options_without("help --completion", "man", e) != 0) {
+            return EXIT_BAD_INPUT;
+        }
         help_completion(o->completion, stdout);
         return EXIT_OK;
     }

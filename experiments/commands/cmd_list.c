@@ -307,6 +307,10 @@ static int run(void *values, struct err *e)
                            "them",
                            name);
         }
+        OWNED char *task = xformat("list %s", kind);
+        if (options_only(task, kinds[i].with != NULL ? "soc llm set" : "", e) != 0) {
+            return EXIT_BAD_INPUT;
+        }
         struct document *d = document_new();
         int rc = 0;
         if (kinds[i].of_name != NULL) {

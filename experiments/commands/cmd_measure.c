@@ -252,9 +252,32 @@ static void set_by_size(struct measure_options *m)
     m->window_s = m->window_s > 0.0 ? m->window_s : tiny ? 0.04 : usual.window_s;
 }
 
+static int refuse_ignored(const struct options *o, struct err *e)
+{
+    if (o->list) {
+        return options_only("measure --list", "list library soc", e);
+    }
+    if (o->fits.n > 0) {
+        return options_only("measure --fit", o->m.pairs_only ? "fit pairs" : "fit output ddr-peak",
+                            e);
+    }
+    bool sim = strcmp(o->backend, "sim") == 0;
+    return options_only(sim ? "measure without --fit" : "measure of real devices",
+                        sim ? "backend devices output size repetitions spread-s window-s samples "
+                              "retries foreign-limit steal-limit deadline-s pool-mb alone pairs "
+                              "seed name soc sim"
+                            : "backend devices output size repetitions spread-s window-s samples "
+                              "retries foreign-limit steal-limit deadline-s pool-mb alone pairs "
+                              "seed name library sim",
+                        e);
+}
+
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
+    if (refuse_ignored(o, e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
     o->m.size = (enum plan_size)words_find(plan_sizes, o->size);
     set_by_size(&o->m);
     if (o->fits.n == 0 && !o->list && o->output == NULL) {

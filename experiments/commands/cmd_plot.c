@@ -110,8 +110,11 @@ static int run(void *values, struct err *e)
     struct plot_options *o = values;
     o->name = o->words.v[0];
     if (strcmp(o->name, "list") == 0) {
-        print_list(&o->output);
-        return EXIT_OK;
+        bool ok = options_only("plot list", "", e) == 0;
+        if (ok) {
+            print_list(&o->output);
+        }
+        return ok ? EXIT_OK : EXIT_BAD_INPUT;
     }
     for (uint32_t i = 1; i < o->words.n; i++) {
         (void)figure_input_add(&o->request, o->words.v[i], e);

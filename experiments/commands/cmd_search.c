@@ -125,6 +125,9 @@ static int run(void *values, struct err *e)
     if (o->search.n_slos == 0) {
         return err_add(e, "--slo is missing, as in --slo 'reactive.e2e_s.p90<=20'");
     }
+    if (options_without("search", "quantile below", e) != 0) {
+        return EXIT_BAD_INPUT;
+    }
     const uint32_t most = o->search.min_replications << (SEARCH_LOOKS - 1);
     for (uint32_t i = 0; i < o->search.n_slos; i++) {
         config_options_metric(&o->config, o->search.slos[i].metric);

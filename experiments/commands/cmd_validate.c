@@ -1,6 +1,4 @@
 /* `xpusim validate`: compares predictions with measurements. */
-#include <math.h>
-
 #include "experiments/commands/commands.h"
 #include "experiments/run/models.h"
 #include "experiments/validation/validate.h"
@@ -25,89 +23,49 @@ static const char *contention_of(const struct config_options *o)
     return model;
 }
 
-/* Options of one task, with what says that they are given. */
-struct given {
-    bool is;
-    const char *option;
+/* Tasks, and the options that each has a use for. validate_run itself refuses two of --run. */
+#define OF_RUN                                                                                     \
+    "run soc llm set seed ttft-slo tpot-slo trace workload policy fit fit-on replicas requests "   \
+    "max-e2e-mape max-ttft-mape"
+static const struct task {
+    const char *option, *names;
+} tasks[] = {
+    {"--points", "points soc llm set rows max-median max-p90 leave-machine-out unseen accuracy "
+                 "against"},
+    {"--corun", "corun set"},
+    {"--energy", "energy unseen rows"},
+    {"--run", OF_RUN " uncertainty queue"},
 };
 
-static const char *first_given(const struct given *v, size_t n)
-{
-    const char *first = NULL;
-    for (size_t i = n; i-- > 0;) {
-        first = v[i].is ? v[i].option : first;
-    }
-    return first;
-}
-
-#define FIRST_GIVEN(v) first_given(v, sizeof(v) / sizeof *(v))
-
-/* The rows of --energy are printed without --rows, too. */
-static const char *option_of_points(const struct options *all)
-{
-    const struct validate_points_options *o = &all->points;
-    const struct given v[] = {{o->rows && all->energy.energy == NULL, "--rows"},
-                              {isfinite(o->max_median_pct), "--max-median"},
-                              {isfinite(o->max_p90_pct), "--max-p90"},
-                              {o->leave_machine_out > 0, "--leave-machine-out"},
-                              {o->accuracy, "--accuracy"},
-                              {o->against != NULL, "--against"}};
-    return FIRST_GIVEN(v);
-}
-
-static const char *option_of_run(const struct validate_run_options *o)
-{
-    const struct given v[] = {{o->policy != NULL, "--policy"},
-                              {o->fit != NULL, "--fit"},
-                              {o->fit_on != NULL, "--fit-on"},
-                              {o->replicas > 1, "--replicas"},
-                              {o->requests != NULL, "--requests"},
-                              {isfinite(o->max_mape_pct[RUN_METRIC_E2E]), "--max-e2e-mape"},
-                              {isfinite(o->max_mape_pct[RUN_METRIC_TTFT]), "--max-ttft-mape"}};
-    return FIRST_GIVEN(v);
-}
-
-/* Options of simulations that the task has no use for. */
-static const char *option_of_others(const struct options *o)
-{
-    const struct config_options *c = &o->run.config;
-    bool runs = o->run.run != NULL;
-    uint32_t sets = o->energy.energy != NULL ? 0 : contention_of(c) != NULL;
-    const struct given v[] = {
-        {!runs && c->trace != NULL, "--trace"},
-        {!runs && c->workload != NULL, "--workload"},
-        {c->machine != NULL, "--machine"},
-        {!runs && c->seed_given, "--seed"},
-        {!runs && c->ttft_slo_s > 0.0, "--ttft-slo"},
-        {!runs && c->tpot_slo_s > 0.0, "--tpot-slo"},
-        {c->asked.n_percents > 0, "--quantile"},
-        {c->asked.n_limits > 0, "--below"},
-        {c->asked.reader.tokens_per_s > 0.0, "--qoe"},
-        {(o->energy.energy != NULL || o->corun.corun != NULL) && c->n_sets > sets, "--set"}};
-    return FIRST_GIVEN(v);
-}
-
 /* Refuses an option that would be ignored. */
-static int refuse_ignored(const struct options *o, const char *task, struct err *e)
+static int refuse_ignored(const struct options *o, const struct task *task, struct err *e)
 {
-    const char *of = o->points.points == NULL ? option_of_points(o) : NULL;
-    if (of != NULL) {
-        return err_add(e, "%s: goes with --points, not with %s", of, task);
+    OWNED char *name = xformat("validate %s", task->option);
+    int rc = options_only(name, task->names, e);
+    if (rc == 0 && o->run.run != NULL && o->run.replicas == 1) {
+        rc = options_only("validate --run without --replicas", OF_RUN " uncertainty", e);
     }
-    of = o->run.run == NULL ? option_of_run(&o->run) : NULL;
-    if (of != NULL) {
-        return err_add(e, "%s: goes with --run, not with %s", of, task);
+    if (rc == 0 && o->run.run != NULL && o->run.fit != NULL) {
+        rc = options_only("validate --run --fit", OF_RUN " queue", e);
     }
-    of = option_of_others(o);
-    return of != NULL ? err_add(e, "%s: %s has no use for it", of, task) : 0;
+    bool sets = o->corun.corun != NULL &&
+                o->run.config.n_sets > (contention_of(&o->run.config) != NULL ? 1 : 0);
+    return rc == 0 && sets ? err_add(e, "--set: %s has no use for it but sim.contention", name)
+                           : rc;
 }
 
 static int run(void *values, struct err *e)
 {
     struct options *o = values;
-    int tasks = (o->points.points != NULL) + (o->run.run != NULL) + (o->corun.corun != NULL) +
-                (o->energy.energy != NULL);
-    if (tasks > 1) {
+    const bool given[] = {o->points.points != NULL, o->corun.corun != NULL,
+                          o->energy.energy != NULL, o->run.run != NULL};
+    const struct task *task = NULL;
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        task = given[i] ? &tasks[i] : task;
+        n += given[i];
+    }
+    if (n > 1) {
         return err_add(e, "--points, --corun, --energy and --run exclude each other");
     }
     if (o->points.unseen != NULL && o->points.points == NULL && o->energy.energy == NULL) {
@@ -118,11 +76,7 @@ static int run(void *values, struct err *e)
         return err_add(e, "--energy and --corun are of all machines and models of their table: "
                           "--soc and --llm do not go with them");
     }
-    const struct given task[] = {{o->points.points != NULL, "--points"},
-                                 {o->corun.corun != NULL, "--corun"},
-                                 {o->energy.energy != NULL, "--energy"},
-                                 {o->run.run != NULL, "--run"}};
-    if (tasks == 1 && refuse_ignored(o, FIRST_GIVEN(task), e) != 0) {
+    if (n == 1 && refuse_ignored(o, task, e) != 0) {
         return EXIT_BAD_INPUT;
     }
     if (o->energy.energy != NULL) {

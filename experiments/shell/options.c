@@ -229,28 +229,67 @@ const char *options_command(void)
     return text_end(&command_line);
 }
 
-/* Options given so far. */
-struct given {
+/* Options of the last command line. */
+static struct given {
     struct found *v; /* owned */
     uint32_t n;
-};
+} given;
 
 /* Whether an option that takes one value is given again, which would silently drop the first. */
-static bool is_second(struct given *g, const struct found *f)
+static bool is_second(const struct found *f)
 {
-    for (uint32_t i = 0; i < g->n; i++) {
-        if (g->v[i].row == f->row && g->v[i].child == f->child) {
+    for (uint32_t i = 0; i < given.n; i++) {
+        if (given.v[i].row == f->row && given.v[i].child == f->child) {
             return f->row->kind != OPTION_KIND_TEXTS && !f->row->repeats;
         }
     }
-    LIST_ADD(g->v, g->n, *f);
+    LIST_ADD(given.v, given.n, *f);
     return false;
+}
+
+/* Whether a word of a text separated by spaces is `name`. */
+static bool has_word(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *w = text; *w != '\0'; w += strspn(w, " ")) {
+        size_t length = strcspn(w, " ");
+        if (length == n && memcmp(w, name, n) == 0) {
+            return true;
+        }
+        w += length;
+    }
+    return false;
+}
+
+/* Refuses the first option given that is one of `names`, or none of them. */
+static int refuse(const char *task, const char *names, bool listed, struct err *e)
+{
+    for (uint32_t i = 0; i < given.n; i++) {
+        const struct option_table *t = given.v[i].child->table;
+        char name[NAME_BYTES];
+        full_name(given.v[i].child, given.v[i].row, name);
+        bool shows = t == &option_output_table || t == &option_json_table;
+        if (!shows && has_word(names, name) == listed) {
+            return err_add(e, "--%s: %s has no use for it", name, task);
+        }
+    }
+    return 0;
+}
+
+int options_only(const char *task, const char *names, struct err *e)
+{
+    return refuse(task, names, false, e);
+}
+
+int options_without(const char *task, const char *names, struct err *e)
+{
+    return refuse(task, names, true, e);
 }
 
 /* Takes one argument that begins with a dash, and the next one if that is its value. Returns the
  * number of arguments used, 0 for --help, or -EINVAL for an unknown name. */
 static int take_argument(const struct command *c, int left, char **argv, void *values,
-                         struct given *given, struct err *e)
+                         struct err *e)
 {
     struct found f = {NULL, NULL};
     const char *arg = NULL;
@@ -280,7 +319,7 @@ static int take_argument(const struct command *c, int left, char **argv, void *v
         (void)err_add(e, "--%s: its value is empty; it needs %s", name, f.row->value);
         return used;
     }
-    if (is_second(given, &f)) {
+    if (is_second(&f)) {
         (void)err_add(
             e, f.row->value == NULL ? "--%s: given twice" : "--%s: given twice; it takes one value",
             name);
@@ -322,10 +361,11 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
 {
     size_t before = e->n;
     bool only_operands = false;
-    struct given given = {NULL, 0};
     bool lost = false; /* the next argument may be the value of an unknown option */
     set_up(c, values);
     text_fini(&command_line);
+    free(given.v);
+    given = (struct given){NULL, 0};
     text_format(&command_line, "xpusim %s", c->name);
     for (int i = 1; i < argc;) {
         if (only_operands || argv[i][0] != '-' || argv[i][1] == '\0') {
@@ -338,9 +378,8 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
             only_operands = true;
             i++;
         } else {
-            int used = take_argument(c, argc - i, argv + i, values, &given, e);
+            int used = take_argument(c, argc - i, argv + i, values, e);
             if (used == 0) {
-                free(given.v);
                 options_help(c, stdout);
                 return 1;
             }
@@ -348,7 +387,6 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
             i += used < 0 ? 1 : used;
         }
     }
-    free(given.v);
     if (e->n == before && c->operands.max > 0) {
         const struct option_texts *list = (void *)((char *)values + c->operands.offset);
         if (list->n < c->operands.min) {

@@ -114,6 +114,13 @@ int options_parse(const struct command *c, int argc, char **argv, void *values, 
  * options_parse; "" before the first. */
 const char *options_command(void);
 
+/* Refuses the first option of the last options_parse that a command's task ignores. `names`: those
+ * that it has a use for, without dashes, separated by spaces; the output's options are always fine.
+ * 0 or -EINVAL. */
+int options_only(const char *task, const char *names, struct err *e);
+/* Refuses the first one of `names`, which the task ignores. */
+int options_without(const char *task, const char *names, struct err *e);
+
 /* Executes a command: finds the subcommand, parses, runs, prints errors to stderr, frees. Returns
  * the exit status (shell/cli.h). */
 int command_main(const struct command *c, int argc, char **argv);
