@@ -123,6 +123,12 @@ static void add_facts(const struct figure_input *in, const struct frame *f)
     }
 }
 
+/* Rows of a table without statuses are means of runs. */
+static bool has_run(const struct frame *f, uint32_t row)
+{
+    return !frame_is(f, row, "status", "failed") && !frame_is(f, row, "status", "empty");
+}
+
 int results_add_csv(struct results *r, const struct figure_input *in, struct err *e)
 {
     SCOPED(frame_drop) struct frame *f = frame_read_csv(in->path, e);
@@ -145,7 +151,7 @@ int results_add_csv(struct results *r, const struct figure_input *in, struct err
         for (uint32_t k = i; k < n_rows; k++) {
             /* Rows of a point need not be adjacent: a table may be sorted by replication, or joined
              * from two files. */
-            if (!taken[k] && !frame_is(f, k, "status", "failed") && same_axes(f, kind, i, k)) {
+            if (!taken[k] && has_run(f, k) && same_axes(f, kind, i, k)) {
                 taken[k] = true;
                 rows[n++] = k;
             }

@@ -80,8 +80,11 @@ static void take(struct task *t, const struct study_outcome *o, uint32_t replica
 {
     struct quantity_cell *c = t->cell;
     t->done = true;
-    memcpy(t->message, o->message, sizeof t->message);
-    if (o->status == 0 && c->n_rates > 0) {
+    bool empty = o->status == STUDY_NO_REQUESTS; /* counts for nobody */
+    if (!empty) {
+        memcpy(t->message, o->message, sizeof t->message);
+    }
+    if ((o->status == 0 || empty) && c->n_rates > 0) {
         take_rate(t, o, &c->values[t->replication]);
     } else if (o->status == 0) {
         for (size_t k = 0; k < c->names.n; k++) {

@@ -45,6 +45,12 @@ static void summarise(const struct options *o, const struct spec *spec,
                   " failed%s\n",
                   o->spec, r->done, text_plural(r->done), r->found, r->failed,
                   r->interrupted ? "; stopped early: the same command continues" : "");
+    if (r->empty > 0) {
+        (void)fprintf(stderr,
+                      "xpusim: note: %" PRIu64
+                      " replication%s without requests, which count for nobody\n",
+                      r->empty, text_plural(r->empty));
+    }
     OWNED char *outside = extrapolated_text(&r->extrapolated);
     if (outside != NULL) {
         SCOPED(json_drop) cJSON *settings = spec_point_settings(spec, r->extrapolated_point);

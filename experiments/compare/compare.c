@@ -77,7 +77,8 @@ static void note_member(const struct compare_plan *plan, uint32_t cell,
     if (o->status == 0) {
         store_member(plan->how.store, plan->experiment, point, replication, o->run);
     } else {
-        store_failure(plan->how.store, plan->experiment, point, replication, o->message);
+        store_failure(plan->how.store, plan->experiment, point, replication,
+                      o->status == STUDY_NO_REQUESTS ? "" : o->message);
     }
 }
 
@@ -109,7 +110,7 @@ void compare_take(const struct compare_plan *plan, const struct study_outcomes *
             *f = (struct compare_failure){.policy = policy, .replication = replication};
             memcpy(f->message, one->message, sizeof f->message);
         }
-        if (plan->experiment != 0 && one->status != STUDY_NO_REQUESTS) {
+        if (plan->experiment != 0) {
             note_member(plan, i, one);
         }
     }

@@ -188,6 +188,8 @@ static void group_read(struct group *g, struct store *s)
             g->outcomes.v[at].not_run = false;
             if (r->run != 0) {
                 study_outcomes_read(&g->outcomes, at, s, r->run);
+            } else if (r->message[0] == '\0') {
+                g->outcomes.v[at].status = STUDY_NO_REQUESTS;
             } else {
                 (void)snprintf(g->outcomes.v[at].message, sizeof g->outcomes.v[at].message, "%s",
                                r->message);

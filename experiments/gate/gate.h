@@ -77,6 +77,7 @@ struct gate_cell {
     char *group, *policy; /* kept */
     bool present;
     uint32_t replications, failed;
+    uint32_t empty;                   /* replications without requests, which are no failures */
     uint32_t verdicts[3];             /* runs by enum metrics_verdict */
     char message[JOBS_MESSAGE_BYTES]; /* of the first failure; "" */
     bool unknown_policy;              /* the binary does not have the policy */

@@ -164,6 +164,7 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
     c->present = true;
     c->replications = json_get_u32(o, "replications", 1, MAX_REPLICATIONS);
     c->failed = json_get_u32(o, "failed", 0, c->replications);
+    c->empty = json_has(o, "empty") ? json_get_u32(o, "empty", 0, c->replications) : 0;
     (void)snprintf(c->message, sizeof c->message, "%s", json_get_string(o, "message"));
     double verdicts[3] = {0.0, 0.0, 0.0};
     const cJSON *list = o->node != NULL ? json_member(o->node, "verdicts") : NULL;
@@ -175,8 +176,9 @@ static void read_result(struct json_obj *o, struct gate_cells *all)
     }
     /* Every replication ended in one of these ways. This detects most results that were merged by
      * hand. */
-    if (c->verdicts[0] + c->verdicts[1] + c->verdicts[2] + c->failed != c->replications) {
-        json_refuse(o, NULL, "verdicts and failed do not add up to replications");
+    if (c->verdicts[0] + c->verdicts[1] + c->verdicts[2] + c->failed + c->empty !=
+        c->replications) {
+        json_refuse(o, NULL, "verdicts, failed and empty do not add up to replications");
     }
     read_hash(o, c);
     read_result_metrics(o, c);
@@ -275,6 +277,9 @@ static cJSON *cell_to_json(const struct gate_cell *c)
     cJSON *o =
         JSON_MEMBERS(cJSON_CreateObject(), "group", c->group, "policy", c->policy, "replications",
                      c->replications, "failed", c->failed, "message", c->message);
+    if (c->empty > 0) {
+        cJSON_AddNumberToObject(o, "empty", c->empty);
+    }
     double verdicts[3] = {c->verdicts[0], c->verdicts[1], c->verdicts[2]};
     cJSON_AddItemToObject(o, "verdicts", numbers(verdicts, 3, false));
     OWNED char *text = xformat("%016" PRIx64, c->trace_hash);

@@ -179,7 +179,8 @@ static void cell_init(struct gate_cell *c, const struct gate_group *g, const cha
     }
 }
 
-/* Adds a run. A failed run still has the hash of its trace. */
+/* Adds a run. A failed run still has the hash of its trace. One without requests counts for nobody.
+ */
 static void take(struct gate_cell *c, const struct task *k, const struct study_outcome *o,
                  const struct of_trace *t)
 {
@@ -187,6 +188,10 @@ static void take(struct gate_cell *c, const struct task *k, const struct study_o
     if (c->covariates != NULL) {
         memcpy(&c->covariates[(size_t)k->replication * GATE_COVARIATES], t->covariates,
                sizeof t->covariates);
+    }
+    if (o->status == STUDY_NO_REQUESTS) {
+        c->empty++;
+        return;
     }
     if (o->status != 0) {
         if (c->failed++ == 0) {

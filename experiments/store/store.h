@@ -66,6 +66,8 @@ void store_configuration(struct store *s, const char *hash, const char *tree);
 /* Sets the run of a replication, and removes its failure. */
 void store_member(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
                   int64_t run);
+/* Sets the reason why a replication has no run, and removes its run. "": it has no requests, which
+ * is no failure. */
 void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t replication,
                    const char *message);
 /* Fills the values of a metric over replications 0 .. n-1 of a point; NaN: none. */
@@ -81,7 +83,7 @@ char *store_configuration_text(struct store *s, const char *hash);
 char *store_experiment_spec(struct store *s, int64_t experiment);
 /* A replication of an experiment; texts are valid during the call. */
 struct store_replication {
-    int64_t experiment, run; /* run 0: it failed, and message says why */
+    int64_t experiment, run; /* run 0: it failed, and message says why; "": it has no requests */
     const char *name, *revision, *settings, *message;
     uint64_t point;
     uint32_t replication;
@@ -101,7 +103,7 @@ int store_check_complete(struct store *s, struct err *e);
 /* Writes one line or object per replication, including failures. Their order depends on the
  * experiments only, so equal results give equal bytes for any origin of the stores. experiment 0:
  * all. The columns are:
- *   experiment, point, replication, status (ok, failed), message
+ *   experiment, point, replication, status (ok, failed, empty: without requests), message
  *   set.X for every varied setting
  *   soc, llm, workload, rate_scale, policy, params, seed, verdict
  *   config_hash, trace_hash, fingerprint

@@ -115,7 +115,6 @@ void store_failure(struct store *s, int64_t experiment, uint64_t point, uint32_t
 {
     int64_t at = (int64_t)point;
     SIM_ASSERT(experiment > 0 && replication < STORE_MAX_REPLICATIONS);
-    SIM_ASSERT(message[0] != '\0'); /* exports have no other reason */
     store_write(s);
     STORE_ONCE(s, s->failure, "iiit", experiment, at, (int64_t)replication, message);
     /* A replication that fails now must not be averaged with its earlier result. */

@@ -222,13 +222,20 @@ static void put_header(const struct export *x, sqlite3_stmt *q, FILE *out)
     (void)fputc('\n', out);
 }
 
+static const char *status_of(sqlite3_stmt *q)
+{
+    return sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL ? "ok"
+           : store_text(q, ROW_MESSAGE)[0] != '\0'           ? "failed"
+                                                             : "empty";
+}
+
 static void put_row(struct export *x, sqlite3_stmt *q, FILE *out)
 {
     SIM_ASSERT(sqlite3_data_count(q) == sqlite3_column_count(q)); /* there is a current row */
     put_text((const char *)sqlite3_column_text(q, ROW_EXPERIMENT), out);
     (void)fprintf(out, ",%" PRId64 ",%" PRId64, (int64_t)sqlite3_column_int64(q, ROW_POINT),
                   (int64_t)sqlite3_column_int64(q, ROW_REPLICATION));
-    (void)fputs(sqlite3_column_type(q, ROW_RUN_ID) != SQLITE_NULL ? ",ok," : ",failed,", out);
+    (void)fprintf(out, ",%s,", status_of(q));
     put_text((const char *)sqlite3_column_text(q, ROW_MESSAGE), out);
     put_settings(x, store_text(q, ROW_SETTINGS), out);
     for (int i = ROW_OF_RUN; i < sqlite3_column_count(q); i++) {
@@ -265,7 +272,7 @@ static cJSON *row_to_json(struct export *x, sqlite3_stmt *q)
     add_column(o, "experiment", q, ROW_EXPERIMENT);
     add_column(o, "point", q, ROW_POINT);
     add_column(o, "replication", q, ROW_REPLICATION);
-    cJSON_AddStringToObject(o, "status", ok ? "ok" : "failed");
+    cJSON_AddStringToObject(o, "status", status_of(q));
     add_column(o, "message", q, ROW_MESSAGE);
     cJSON_AddItemToObject(o, "settings", cJSON_Parse(store_text(q, ROW_SETTINGS)));
     for (int i = ROW_OF_RUN; i < sqlite3_column_count(q); i++) {

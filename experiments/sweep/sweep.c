@@ -97,11 +97,15 @@ static int cell(void *ctx, uint64_t job, struct study_cell *out, struct err *e)
     return 0;
 }
 
+static uint64_t ended(const struct sweep_result *r)
+{
+    return r->done + r->found + r->failed + r->empty;
+}
+
 /* For assertions: each run of the rounds so far is reported at most once. */
 static bool counts_are_sound(const struct sweep *s)
 {
-    const struct sweep_result *r = s->result;
-    return r->done + r->found + r->failed <= s->progress.total;
+    return ended(s->result) <= s->progress.total;
 }
 
 static bool keeps(void *ctx, const char *name)
@@ -161,8 +165,11 @@ static void done(void *ctx, uint64_t job, const struct study_outcome *o)
         s->result->done += o->found ? 0 : 1;
         return;
     }
-    store_failure(s->store, s->result->experiment, point, replication, o->message);
-    if (s->result->failed++ == 0) {
+    bool empty = o->status == STUDY_NO_REQUESTS;
+    store_failure(s->store, s->result->experiment, point, replication, empty ? "" : o->message);
+    if (empty) {
+        s->result->empty++;
+    } else if (s->result->failed++ == 0) {
         (void)snprintf(s->result->first_failure, sizeof s->result->first_failure,
                        "point %" PRIu64 ", replication %" PRIu32 ": %s", point, replication,
                        o->message);
@@ -173,7 +180,7 @@ static bool go_on(void *ctx)
 {
     struct sweep *s = ctx;
     SIM_ASSERT(counts_are_sound(s));
-    progress_show(&s->progress, s->result->done + s->result->found + s->result->failed);
+    progress_show(&s->progress, ended(s->result));
     return stop_asked == 0 && store_ok(s->store) && !(s->opt->fail_fast && s->result->failed > 0);
 }
 
@@ -241,8 +248,7 @@ static int run_round(struct sweep *s, uint64_t open)
     stream.how.memory_limit_bytes = s->opt->memory_limit_bytes;
     SIM_ASSERT(s->first < s->until); /* otherwise the rounds would not end */
     int rc = study_stream(&stream);
-    SIM_ASSERT(rc != 0 ||
-               s->result->done + s->result->found + s->result->failed == s->progress.total);
+    SIM_ASSERT(rc != 0 || ended(s->result) == s->progress.total);
     return rc;
 }
 

@@ -15,6 +15,7 @@ struct sweep_options {
 
 struct sweep_result {
     uint64_t done, found, failed; /* replications: run now, found in the store, failed now */
+    uint64_t empty;               /* replications without requests, which are no failures */
     uint64_t points_open;         /* with `until`: points still too wide at max_replications */
     bool interrupted;             /* by Ctrl-C or SIGTERM, or fail_fast; the store is valid */
     char first_failure[600];      /* run and reason; "": none */

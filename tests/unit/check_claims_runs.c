@@ -1,5 +1,6 @@
 /* These tests show which trace and which machine a replication of a quantity has. Arrivals show the
  * trace, and times the machine. Quantities of drafts on texts are tested, too. */
+#include <math.h>
 #include <string.h>
 
 #include "experiments/claims/claims.h"
@@ -9,13 +10,16 @@
 #include "tests/helpers/suite.h"
 #include "tests/helpers/tempfile.h"
 #include "traces/texts.h"
+#include "traces/traces.h"
 
 #define RUNS 4
 
+#define USUAL "mixed:reactive_per_min=20,proactive_per_min=1,duration_s=20,output_scale=0.2"
+#define SPARSE "mixed:reactive_per_min=6,proactive_per_min=0,duration_s=10,output_scale=0.2"
+
 static const char file[] =
     "{\"paper\": \"P\", \"source\": \"s\", \"quantities\": {\"q\": {\"run\": {\"policy\": \"fcfs\","
-    " \"workload\": "
-    "\"mixed:reactive_per_min=20,proactive_per_min=1,duration_s=20,output_scale=0.2\", \"llm\":"
+    " \"workload\": \"%s\", \"llm\":"
     " \"qwen2.5-0.5b\"}}},"
     " \"claims\": [{\"id\": \"X\", \"where\": \"w\", \"statement\": \"t\", \"checks\": ["
     "{\"name\": \"arrived\", \"value\": \"q:reactive.arrived\", \"above\": 0},"
@@ -25,12 +29,14 @@ struct found {
     double arrived[RUNS], time[RUNS];
 };
 
-static void find(struct found *f, uint32_t n, uint64_t seed, uint32_t machines)
+static void find_in(struct found *f, const char *workload, uint32_t n, uint64_t seed,
+                    uint32_t machines)
 {
     SCOPED(err_fini) struct err err = ERR_INIT;
     struct claims c = {0};
     const char *path = tempfile_make(".json");
-    tempfile_put(file);
+    OWNED char *text = xformat(file, workload);
+    tempfile_put(text);
     (void)claims_read(&c, path, &err);
     tempfile_remove();
     struct quantities_options o = {.replications = n,
@@ -42,6 +48,11 @@ static void find(struct found *f, uint32_t n, uint64_t seed, uint32_t machines)
     memcpy(f->arrived, c.v[0].checks[0].x, n * sizeof(double));
     memcpy(f->time, c.v[0].checks[1].x, n * sizeof(double));
     claims_fini(&c);
+}
+
+static void find(struct found *f, uint32_t n, uint64_t seed, uint32_t machines)
+{
+    find_in(f, USUAL, n, seed, machines);
 }
 
 /* Replication k is the one run of k's seed; no two are the same. */
@@ -58,6 +69,24 @@ START_TEST(every_replication_has_a_trace_of_its_own)
             ck_assert_double_ne(all.time[k], all.time[l]);
         }
     }
+}
+END_TEST
+
+/* Runs without requests are no failure: they have no value, and the others count. */
+START_TEST(replications_without_requests_count_for_nobody)
+{
+    struct found f;
+    find_in(&f, SPARSE, RUNS, 5, 0);
+    uint32_t empty = 0;
+    for (uint32_t k = 0; k < RUNS; k++) {
+        SCOPED(trace_fini) struct trace t = {0};
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        bool none = trace_generate(SPARSE, config_seed(5, k), 1.0, &t, &e) != 0;
+        empty += none;
+        ck_assert_int_eq(isnan(f.arrived[k]), none);
+        ck_assert(none || f.arrived[k] == (double)t.n);
+    }
+    ck_assert(empty > 0 && empty < RUNS);
 }
 END_TEST
 
@@ -138,8 +167,11 @@ START_TEST(drafts_of_a_length_are_shares)
 END_TEST
 
 static const struct suite_row suite[] = {
-    CASE("claims' runs", .timeout_s = 60),     TEST(every_replication_has_a_trace_of_its_own),
-    TEST(drawn_machines_have_the_same_traces), TEST(drafts_on_texts_are_shares),
+    CASE("claims' runs", .timeout_s = 60),
+    TEST(every_replication_has_a_trace_of_its_own),
+    TEST(replications_without_requests_count_for_nobody),
+    TEST(drawn_machines_have_the_same_traces),
+    TEST(drafts_on_texts_are_shares),
     TEST(drafts_of_a_length_are_shares),
 };
 SUITE_MAIN("claims' runs", suite)

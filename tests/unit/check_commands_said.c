@@ -174,9 +174,9 @@ START_TEST(a_sweep_counts_its_runs)
 }
 END_TEST
 
-/* Without requests every run fails: the first is named, and at most one is made with --fail-fast.
- */
-START_TEST(a_sweep_tells_its_failures)
+/* A replication without requests is no failure: it is counted apart, and --fail-fast continues. A
+ * comparison of the store counts it for nobody. */
+START_TEST(a_sweep_counts_replications_without_requests)
 {
     spec("0");
     SCOPED(said_fini) struct said s = COMMANDED(cmd_sweep, "./s.json", "-o", "s.db", "--jobs", "1");
@@ -186,32 +186,82 @@ START_TEST(a_sweep_tells_its_failures)
                          "\"axes\": {\"seed\": [1]}, \"replications\": 12}");
     struct err e = ERR_INIT;
     uint32_t empty = 0;
-    uint32_t first = 0;
-    for (uint32_t i = 12; i-- > 0;) {
+    for (uint32_t i = 0; i < 12; i++) {
         SCOPED(trace_fini) struct trace t = {0};
         bool none = trace_generate("mixed:reactive_per_min=6,proactive_per_min=0,duration_s=10",
                                    config_seed(1, i), 1.0, &t, &e) != 0;
         empty += none;
-        first = none ? i : first;
     }
     err_fini(&e);
-    ck_assert(empty > 0 && empty < 12 && first > 0);
-    SCOPED(said_fini) struct said f = COMMANDED(cmd_sweep, "./s.json", "-o", "f.db", "--jobs", "1");
+    ck_assert(empty > 1 && empty < 12);
+    SCOPED(said_fini)
+    struct said f = COMMANDED(cmd_sweep, "./s.json", "-o", "f.db", "--jobs", "1", "--fail-fast");
     OWNED char *want =
-        xformat("xpusim: error: %u runs failed, the first at point 0, replication %u: "
-                "mixed:reactive_per_min=6,proactive_per_min=0,duration_s=10: no requests\n"
-                "xpusim: ./s.json: %u runs done, 0 found in the store, %u failed\n",
-                empty, first, 12 - empty, empty);
-    said_is(&f, EXIT_CHECK_FAILED, "", want);
+        xformat("xpusim: ./s.json: %u runs done, 0 found in the store, 0 failed\n"
+                "xpusim: note: %u replications without requests, which count for nobody\n",
+                12 - empty, empty);
+    said_is(&f, EXIT_OK, "", want);
+    SCOPED(said_fini) struct said t = COMMANDED(cmd_sweep, "-o", "f.db", "--export", "csv");
+    uint32_t rows = 0;
+    for (const char *at = t.out; (at = strstr(at, ",empty,,")) != NULL; at++) {
+        rows++;
+    }
+    ck_assert_uint_eq(rows, empty);
+    ck_assert_ptr_null(strstr(t.out, ",failed,"));
+    SCOPED(said_fini) struct said c = COMMANDED(cmd_compare, "--store", "f.db");
+    OWNED char *nobody = xformat("  %u of 12 replications without requests, which", empty);
+    ck_assert_msg(c.status == EXIT_OK && strstr(c.out, nobody) != NULL, "%d %s", c.status, c.out);
+    ck_assert_ptr_null(strstr(c.out, "not run"));
+}
+END_TEST
+
+/* Whether a trace has a request that needs more than 2,000 tokens of KV. */
+static bool needs_much(uint32_t replication)
+{
+    SCOPED(trace_fini) struct trace t = {0};
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(trace_generate("mixed:reactive_per_min=30,proactive_per_min=0,duration_s=10",
+                                    config_seed(7, replication), 1.0, &t, &e),
+                     0);
+    bool much = false;
+    for (size_t i = 0; i < t.n; i++) {
+        much = much || t.rows[i].input_tokens + t.rows[i].output_tokens > 2000;
+    }
+    return much;
+}
+
+/* A request that the KV memory cannot hold fails its run: the first is named, and at most one is
+ * made with --fail-fast. */
+START_TEST(a_sweep_tells_its_failures)
+{
+    folder_put("s.json", "{\"base\": {\"policy\": \"fcfs\", \"sim.kv_capacity_tokens\": 2000, "
+                         "\"workload\": "
+                         "\"mixed:reactive_per_min=30,proactive_per_min=0,duration_s=10\"}, "
+                         "\"axes\": {\"seed\": [7]}, \"replications\": 8}");
+    uint32_t failed = 0;
+    uint32_t first = 0;
+    for (uint32_t i = 8; i-- > 0;) {
+        bool much = needs_much(i);
+        failed += much;
+        first = much ? i : first;
+    }
+    ck_assert(failed > 1 && failed < 8 && first > 0);
+    SCOPED(said_fini) struct said f = COMMANDED(cmd_sweep, "./s.json", "-o", "f.db", "--jobs", "1");
+    OWNED char *names = xformat(
+        "xpusim: error: %u runs failed, the first at point 0, replication %u: ", failed, first);
+    OWNED char *counts = xformat(
+        "\nxpusim: ./s.json: %u runs done, 0 found in the store, %u failed\n", 8 - failed, failed);
+    ck_assert_int_eq(f.status, EXIT_CHECK_FAILED);
+    ck_assert_msg(strncmp(f.err, names, strlen(names)) == 0 && strstr(f.err, counts) != NULL, "%s",
+                  f.err);
     SCOPED(said_fini)
     struct said fast = COMMANDED(cmd_sweep, "./s.json", "-o", "g.db", "--jobs", "1", "--fail-fast");
-    OWNED char *stopped = xformat(
-        "xpusim: error: 1 run failed, the first at point 0, replication %u: "
-        "mixed:reactive_per_min=6,proactive_per_min=0,duration_s=10: no requests\n"
-        "xpusim: ./s.json: %u runs done, 0 found in the store, 1 failed; stopped early: the same "
-        "command continues\n",
-        first, first);
-    said_is(&fast, EXIT_CHECK_FAILED, "", stopped);
+    OWNED char *stopped =
+        xformat("\nxpusim: ./s.json: %u runs done, 0 found in the store, 1 failed; stopped early: "
+                "the same command continues\n",
+                first);
+    ck_assert_int_eq(fast.status, EXIT_CHECK_FAILED);
+    ck_assert_msg(strstr(fast.err, stopped) != NULL, "%s", fast.err);
 }
 END_TEST
 
@@ -410,6 +460,7 @@ static const struct suite_row rows[] = {
     TEST(simulated_devices_are_measured),
     TEST(pairs_are_measured_alone),
     TEST(a_sweep_counts_its_runs),
+    TEST(a_sweep_counts_replications_without_requests),
     TEST(a_sweep_tells_its_failures),
     TEST(a_sweep_tells_open_points),
     TEST(a_slurm_sweep_passes_on_its_options),

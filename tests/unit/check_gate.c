@@ -392,6 +392,8 @@ START_TEST(what_is_written_is_read_back)
     values_now[1] = MISSING;
     now.n_metrics = 1;
     now.trace_hash = 0xfedcba9876543210ULL;
+    now.verdicts[0] = 1;
+    now.empty = 1; /* the replication without a value has no requests */
     struct gate_cells cells = {.v = &now, .n = 1};
     ck_assert_int_eq(gate_baseline_write(path, &b, &cells, &e), 0);
     ck_assert_int_eq(gate_baseline_read(path, &b, &e), 0);
@@ -399,6 +401,7 @@ START_TEST(what_is_written_is_read_back)
     const struct gate_cell *c = gate_cell_find(&b.recorded, "g", "p");
     ck_assert_ptr_nonnull(c);
     ck_assert(c->trace_hash == 0xfedcba9876543210ULL);
+    ck_assert(c->empty == 1 && c->failed == 0);
     const double *x = gate_cell_values(c, "latency");
     ck_assert_double_eq_tol(x[0], 0.3, 1e-15);
     ck_assert(isnan(x[1]));

@@ -11,6 +11,7 @@
 #include "sim/base/rng.h"
 #include "tests/helpers/said.h"
 #include "tests/helpers/suite.h"
+#include "traces/traces.h"
 
 static struct gate_baseline b;
 static struct err err;
@@ -194,6 +195,37 @@ START_TEST(a_measurement_is_that_of_single_runs)
         ck_assert_int_eq(gate_measure(&r, &out, &err), 0);
         is_measured(&out, i == 0 ? 9 : i == 1 ? rng_seed(rng_mix64(10)) : 77);
     }
+}
+END_TEST
+
+/* Replications without requests are no failures: they have no value.
+ */
+START_TEST(replications_without_requests_count_for_nobody)
+{
+    static const char few[] = "mixed:reactive_per_min=6,proactive_per_min=0,duration_s=10";
+    setup();
+    b.n_groups = 1;
+    b.groups[0].n_policies = 1;
+    b.groups[0].workload = few;
+    b.groups[0].n_sets = 0;
+    b.groups[0].seed = 1;
+    b.groups[0].replications = 12;
+    b.groups[0].metrics[0].name = "reactive.e2e_s.mean";
+    b.groups[0].n_metrics = 1;
+    struct gate_run r = {.baseline = &b, .how = how};
+    struct gate_cells out;
+    ck_assert_int_eq(gate_measure(&r, &out, &err), 0);
+    uint32_t empty = 0;
+    for (uint32_t k = 0; k < 12; k++) {
+        SCOPED(trace_fini) struct trace t = {0};
+        SCOPED(err_fini) struct err e = ERR_INIT;
+        bool none = trace_generate(few, config_seed(1, k), 1.0, &t, &e) != 0;
+        empty += none;
+        ck_assert_int_eq(isnan(out.v[0].values[k]), none);
+    }
+    ck_assert(empty > 0 && empty < 12);
+    ck_assert(out.v[0].empty == empty && out.v[0].failed == 0);
+    ck_assert_str_eq(out.v[0].message, "");
 }
 END_TEST
 
@@ -387,6 +419,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("gate measured", .setup = setup, .teardown = teardown, .timeout_s = 60),
     TEST(a_measurement_is_that_of_single_runs),
+    TEST(replications_without_requests_count_for_nobody),
     TEST(a_group_that_cannot_run_is_named),
     TEST(parameters_are_kept_once_and_compared),
     TEST(changed_policies_are_listed_once),
