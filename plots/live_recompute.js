@@ -37,7 +37,7 @@ live.makers.splice(live.makers.length - 1, 0, function () {
     if (answer.status === 0) {
       kept.set(key(of), { at: of, text: answer.out, tree: JSON.parse(answer.out).loads[0], ms: answer.ms });
       made++;
-    } else { told.textContent = 'The simulator ended with status ' + answer.status + ': ' + answer.err; }
+    } else { kept.set(key(of), { at: of, error: 'The simulator ended with status ' + answer.status + ': ' + answer.err }); }
     canvas.dataset.made = made;
     draw(true);
     work();
@@ -64,12 +64,12 @@ live.makers.splice(live.makers.length - 1, 0, function () {
     runs.value = at.runs;
     metric.value = state.lm;
     said.textContent = 'load ' + at.load;
-    var points = Array.from(kept.values()).filter(function (k) { return k.at.runs === at.runs; }).sort(function (a, b) { return a.at.load - b.at.load; });
+    var points = Array.from(kept.values()).filter(function (k) { return k.tree && k.at.runs === at.runs; }).sort(function (a, b) { return a.at.load - b.at.load; });
     live.paint(canvas, 260, function (c, width) {
       live.curves(c, width, names, points.map(function (k) { return k.tree; }), 0.1, 1.5, at.load);
     });
     canvas.setAttribute('aria-label', state.lm + ' over load, as computed in this page for ' + names.join(', ') + '; the numbers are in the table below.');
-    if (found) { sayResult(found); } else if (touched) { wanted = at; told.textContent = 'Computing ...'; work(); }
+    if (found && found.tree) { sayResult(found); } else if (found) { told.textContent = found.error; numbers.replaceChildren(); } else if (touched) { wanted = at; told.textContent = 'Computing ...'; work(); }
   }
   var touched = state.rl !== live.usual.rl || state.rn !== live.usual.rn; // the address asks for it
   var go = h('button', { onclick: function () { touched = true; draw(true); } }, 'Compute');
@@ -88,8 +88,10 @@ function xpusimWorker() {
     var stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
     return new WebAssembly.Module(await new Response(stream).arrayBuffer());
   }
+  // A shipped file may also be asked for by its whole path.
   function open(name) {
-    if (name in files) { return files[name]; }
+    var shipped = name in files ? name : Object.keys(files).find(function (k) { return name.endsWith('/' + k); });
+    if (shipped !== undefined) { return files[shipped]; }
     return Object.keys(files).some(function (k) { return k.indexOf(name + '/') === 0; }) ? 'folder' : null;
   }
   self.onmessage = async function (m) {

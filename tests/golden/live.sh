@@ -39,6 +39,8 @@ three="--policy openvino-cb --policy fcfs --policy agent-xpu-v2"
 # shellcheck disable=SC2086
 if [ -f "${BUILD:-build}/xpusim.wasm" ]; then
     "$x" view --policy fcfs --policy agent-xpu-v2 $work --recompute -o "$dir/recompute.html" || fail "view --recompute"
+    "$x" view --policy fcfs --policy edf $work --machine "$PWD/traces/machine/laptop.json" --recompute -o "$dir/machine.html" || fail "view --recompute with a shipped file by its whole path"
+    "$x" view --policy fcfs --policy edf --workload mixed:arrival=closed,duration_s=60 --recompute -o "$dir/closed.html" || fail "view --recompute of closed loops"
     "$x" view --policy fcfs --policy agent-xpu-v2 $work --recompute --json >"$dir/recompute.json" || fail "view --recompute --json"
     python3 tests/helpers/schema.py docs/schemas/view.json "$dir/recompute.json" || fail "recompute.json is not as its schema says"
 else

@@ -217,6 +217,13 @@ def recomputed(b):
     check("the command is said", "--load 1.05 --replications 8" in told and "16 runs" in told, told)
     outside = [e["params"]["request"]["url"] for e in b.events if e["method"] == "Network.requestWillBeSent"]
     check("requests of the page that computes", all(u.startswith(("file:", "data:", "blob:", "about:")) for u in outside), outside)
+    say = "((document.querySelector('.recompute .say') || {}).textContent || '')"
+    b.open(f"{DIR}/machine.html#rl=0.7&rn=2", ready=READY)
+    b.until(say + ".includes('--machine')", 200)
+    b.open(f"{DIR}/closed.html#rl=0.7&rn=2", ready=READY)
+    b.until(say + ".includes('status 1')", 200)
+    settle(b)
+    check("a refusal stays, and is not tried again", "closed loop" in b.js(say), b.js(say))
 
 
 def laid_out(b):
