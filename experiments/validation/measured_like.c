@@ -79,6 +79,7 @@ static bool weigh(struct catalog *c, const struct soc *similar, const struct soc
         catalog_add_soc(c, out->soc);
         has = bind_rows(c, m, rows);
         out->weight = has ? ln_evidence_of(c, out->soc, out->tree, rows, m->points.n) : 0.0;
+        has = has && isfinite(out->weight);
         out->fitted = has && is_fitted(similar, rows, m->points.n);
         c->n_socs--;
     }

@@ -260,6 +260,8 @@ struct mode {
     size_t n;
     gsl_matrix *l; /* Cholesky factor L of the prior */
     gsl_matrix *r; /* Cholesky factor of the noise */
+    gsl_multifit_nlinear_fdf fdf;
+    gsl_multifit_nlinear_workspace *w;
 };
 
 static void state_at(const struct mode *m, const gsl_vector *z, gsl_vector *x)
@@ -306,17 +308,52 @@ static int jacobian(const gsl_vector *z, void *data, gsl_matrix *j)
 }
 
 /* Keeps the mean at the mode, and the covariance L (J'J)^-1 L'. */
-static void keep(struct update *u, const struct mode *m, const gsl_multifit_nlinear_workspace *w)
+static void keep(struct update *u, const struct mode *m)
 {
     size_t n = u->n;
     SCOPED(vector_drop) gsl_vector *x = gsl_vector_alloc(n);
     SCOPED(matrix_drop) gsl_matrix *c = gsl_matrix_alloc(n, n);
-    state_at(m, gsl_multifit_nlinear_position(w), x);
+    state_at(m, gsl_multifit_nlinear_position(m->w), x);
     gsl_vector_memcpy(u->mean, x);
-    (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(w), 0.0, c);
+    (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(m->w), 0.0, c);
     gsl_blas_dtrmm(CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, 1.0, m->l, c);
     gsl_blas_dtrmm(CblasRight, CblasLower, CblasTrans, CblasNonUnit, 1.0, m->l, c);
     gsl_matrix_memcpy(u->covariance, c);
+}
+
+static void mode_init(struct mode *m, const struct update *u, const struct update_row *rows,
+                      size_t n)
+{
+    gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
+    *m = (struct mode){.u = u, .rows = rows, .n = n, .r = update_noise(u, rows, n)};
+    m->l = gsl_matrix_alloc(u->n, u->n);
+    gsl_matrix_memcpy(m->l, u->covariance);
+    gsl_linalg_cholesky_decomp1(m->l);
+    gsl_linalg_cholesky_decomp1(m->r);
+    m->fdf = (gsl_multifit_nlinear_fdf){
+        .f = residuals, .df = jacobian, .n = n + u->n, .p = u->n, .params = m};
+    m->w = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, n + u->n, u->n);
+}
+
+static void mode_fini(struct mode *m)
+{
+    gsl_multifit_nlinear_free(m->w);
+    gsl_matrix_free(m->l);
+    gsl_matrix_free(m->r);
+}
+
+/* Returns GSL_SUCCESS, or the reason why there is none. */
+static int mode_find(struct mode *m)
+{
+    SCOPED(vector_drop) gsl_vector *z = gsl_vector_calloc(m->u->n);
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    int info = 0;
+    int rc = gsl_multifit_nlinear_init(z, &m->fdf, m->w);
+    if (rc == GSL_SUCCESS) {
+        rc = gsl_multifit_nlinear_driver(MAX_STEPS, 1e-8, 1e-8, 0.0, NULL, NULL, &info, m->w);
+    }
+    (void)gsl_set_error_handler(handler);
+    return rc == GSL_EMAXITER || rc == GSL_ENOPROG ? GSL_SUCCESS : rc;
 }
 
 int update_take(struct update *u, const struct update_row *rows, size_t n, struct err *e)
@@ -324,63 +361,43 @@ int update_take(struct update *u, const struct update_row *rows, size_t n, struc
     if (n == 0 || u->n == 0) {
         return n == 0 ? 0 : err_add(e, "%s: no number has a range", u->soc->machine.name);
     }
-    struct mode m = {.u = u, .rows = rows, .n = n, .r = update_noise(u, rows, n)};
-    m.l = gsl_matrix_alloc(u->n, u->n);
-    gsl_matrix_memcpy(m.l, u->covariance);
-    gsl_linalg_cholesky_decomp1(m.l);
-    gsl_linalg_cholesky_decomp1(m.r);
-    gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
-    gsl_multifit_nlinear_workspace *w =
-        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, n + u->n, u->n);
-    gsl_multifit_nlinear_fdf fdf = {
-        .f = residuals, .df = jacobian, .n = n + u->n, .p = u->n, .params = &m};
-    SCOPED(vector_drop) gsl_vector *z = gsl_vector_calloc(u->n);
-    gsl_error_handler_t *handler = gsl_set_error_handler_off();
-    int info = 0;
-    int rc = gsl_multifit_nlinear_init(z, &fdf, w);
-    if (rc == GSL_SUCCESS) {
-        rc = gsl_multifit_nlinear_driver(MAX_STEPS, 1e-8, 1e-8, 0.0, NULL, NULL, &info, w);
+    SCOPED(mode_fini) struct mode m;
+    mode_init(&m, u, rows, n);
+    int rc = mode_find(&m);
+    if (rc != GSL_SUCCESS) {
+        return err_add(e, "%s: the update found no mode: %s", u->soc->machine.name,
+                       gsl_strerror(rc));
     }
-    bool found = rc == GSL_SUCCESS || rc == GSL_EMAXITER || rc == GSL_ENOPROG;
-    if (found) {
-        keep(u, &m, w);
-    } else {
-        (void)err_add(e, "%s: the update found no mode: %s", u->soc->machine.name,
-                      gsl_strerror(rc));
-    }
-    (void)gsl_set_error_handler(handler);
-    gsl_multifit_nlinear_free(w);
-    gsl_matrix_free(m.l);
-    gsl_matrix_free(m.r);
-    return found ? 0 : -EINVAL;
+    keep(u, &m);
+    return 0;
 }
 
-/* ---- predictions ---- */
-
+/* Laplace's approximation. With f the residuals at the mode, and A their derivatives, the first n
+ * rows of J, it is exp(-f'f / 2) / sqrt(det R det(I + A A')). */
 double update_ln_evidence(const struct update *u, const struct update_row *rows, size_t n)
 {
-    SCOPED(matrix_drop) gsl_matrix *covariance = update_noise(u, rows, n);
-    SCOPED(matrix_drop) gsl_matrix *g = gsl_matrix_alloc(n, u->n);
-    SCOPED(matrix_drop) gsl_matrix *gc = gsl_matrix_alloc(n, u->n);
-    SCOPED(vector_drop) gsl_vector *error = gsl_vector_alloc(n);
-    for (size_t i = 0; i < n; i++) {
-        gsl_vector_view row = gsl_matrix_row(g, i);
-        gradient(u, &rows[i], u->mean, &row.vector);
-        double measured = log(point_pass_seconds(rows[i].point));
-        gsl_vector_set(error, i, ln_seconds(u, &rows[i], u->mean) - measured);
+    SCOPED(mode_fini) struct mode m;
+    mode_init(&m, u, rows, n);
+    if (mode_find(&m) != GSL_SUCCESS) {
+        return -(double)INFINITY;
     }
-    gsl_blas_dgemm(CblasNoTrans, CblasNoTrans, 1.0, g, u->covariance, 0.0, gc);
-    gsl_blas_dgemm(CblasNoTrans, CblasTrans, 1.0, gc, g, 1.0, covariance);
-    gsl_linalg_cholesky_decomp1(covariance);
-    gsl_blas_dtrsv(CblasLower, CblasNoTrans, CblasNonUnit, covariance, error);
+    SCOPED(matrix_drop) gsl_matrix *s = gsl_matrix_alloc(n, n);
+    gsl_matrix_const_view a =
+        gsl_matrix_const_submatrix(gsl_multifit_nlinear_jac(m.w), 0, 0, n, u->n);
+    gsl_matrix_set_identity(s);
+    gsl_blas_dgemm(CblasNoTrans, CblasTrans, 1.0, &a.matrix, &a.matrix, 1.0, s);
+    gsl_linalg_cholesky_decomp1(s);
     double square;
-    gsl_blas_ddot(error, error, &square);
+    const gsl_vector *f = gsl_multifit_nlinear_residual(m.w);
+    gsl_blas_ddot(f, f, &square);
     double ln_density = -0.5 * square;
     for (size_t i = 0; i < n; i++) {
-        ln_density -= log(gsl_matrix_get(covariance, i, i));
+        ln_density -= log(gsl_matrix_get(m.r, i, i)) + log(gsl_matrix_get(s, i, i));
     }
     return ln_density;
 }
+
+/* ---- predictions ---- */
 
 struct update_prediction update_predict(const struct update *u, const struct update_row *row)
 {

@@ -75,7 +75,7 @@ struct update_prediction {
 struct update_prediction update_predict(const struct update *u, const struct update_row *row);
 
 /* ln of the density that the state gives to the times of `rows`, up to a constant for each row: its
- * evidence. Linear around the mean. */
+ * evidence, by Laplace's approximation at the mode. Without a mode it is -infinity. */
 double update_ln_evidence(const struct update *u, const struct update_row *rows, size_t n);
 
 /* d ln_seconds / d x of a row, into `out` of the state's size. */

@@ -196,27 +196,62 @@ START_TEST(rows_of_one_model_share_its_error)
 }
 END_TEST
 
-/* Two decodes of one model have errors d and e. Each has the variance v of the number and of its
- * own error, and both share c: the number's and the model's. So the density is normal with
- * determinant v^2 - c^2 and square (v d^2 - 2 c d e + v e^2) / (v^2 - c^2). */
-START_TEST(the_evidence_is_a_normal_density)
+/* ln of the density of the first n rows' times, integrated over the only number. At each value of
+ * it row i is d[i] off. Rows are normal, with own errors a and common ones b: their determinant is
+ * a^(n-1) (a + n b) and their square (sum d^2 - b / (a + n b) (sum d)^2) / a. */
+static double integral(size_t n, double row_sd, double model_sd)
 {
-    start(bandwidth, 0.2);
-    set_noise(0.1, 0.3);
-    row(0, "llama-3-8b", 1024, false, 0.07);
-    row(1, "llama-3-8b", 1024, false, 0.09);
-    double slope;
-    gsl_vector_view g = gsl_vector_view_array(&slope, 1);
-    update_gradient(&u, &rows[0], &g.vector);
-    double d = update_predict(&u, &rows[0]).ln_seconds - log(0.07);
-    double e = d + log(0.07) - log(0.09);
-    double c = slope * slope * 0.04 + 0.09;
-    double v = c + 0.01;
-    ck_assert_double_eq_tol(update_ln_evidence(&u, rows, 1), -0.5 * d * d / v - 0.5 * log(v), 1e-6);
-    double determinant = v * v - c * c;
-    double square = (v * d * d - 2.0 * c * d * e + v * e * e) / determinant;
-    ck_assert_double_eq_tol(update_ln_evidence(&u, rows, 2), -0.5 * square - 0.5 * log(determinant),
-                            1e-6);
+    double mean = gsl_vector_get(u.mean, 0);
+    double sd = sqrt(gsl_matrix_get(u.covariance, 0, 0));
+    double a = row_sd * row_sd;
+    double all = a + (double)n * model_sd * model_sd;
+    double density = 0.0;
+    double weights = 0.0;
+    for (double z = -6.0; z < 6.0; z += 1e-3) {
+        gsl_vector_set(u.mean, 0, mean + z * sd);
+        double sum = 0.0;
+        double squares = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            double d = update_predict(&u, &rows[i]).ln_seconds - log(1e-3 * points[i].value);
+            sum += d;
+            squares += d * d;
+        }
+        double square = (squares - model_sd * model_sd / all * sum * sum) / a;
+        density += exp(-0.5 * (z * z + square));
+        weights += exp(-0.5 * z * z);
+    }
+    gsl_vector_set(u.mean, 0, mean);
+    return log(density / weights) - 0.5 * log(pow(a, (double)n - 1.0) * all);
+}
+
+/* A decode is nearly linear in the logarithm of the bandwidth, the more so in a small range. */
+START_TEST(the_evidence_is_an_integral)
+{
+    const double small = 0.005;
+    start(bandwidth, 0.2 * small);
+    set_noise(0.1 * small, 0.3 * small);
+    row(0, "llama-3-8b", 1024, false, 1.0);
+    row(1, "llama-3-8b", 1024, false, 1.0);
+    double usual = 1e3 * exp(update_predict(&u, &rows[0]).ln_seconds);
+    points[0].value = usual * exp(0.5 * small);
+    points[1].value = usual * exp(0.3 * small);
+    for (size_t n = 1; n <= 2; n++) {
+        ck_assert_double_eq_tol(update_ln_evidence(&u, rows, n),
+                                integral(n, 0.1 * small, 0.3 * small), 1e-4);
+    }
+}
+END_TEST
+
+/* A launch may be e^4 times as long as stated, and a prompt of 32 tokens takes thrice its time: a
+ * density of e^-2.2. By a line through the stated launch it would be e^-21.5. */
+START_TEST(the_evidence_knows_long_launches)
+{
+    static const char *const launch[] = {"launch", NULL};
+    start(launch, 2.0);
+    set_noise(0.1, 0.1);
+    row(0, "llama-3-8b", 32, true, 1.0);
+    points[0].value = 3e3 * exp(update_predict(&u, &rows[0]).ln_seconds);
+    ck_assert_double_eq_tol(update_ln_evidence(&u, rows, 1), integral(1, 0.1, 0.1), 0.1);
 }
 END_TEST
 
@@ -445,7 +480,8 @@ static const struct suite_row tests[] = {
     LOOP(the_wider_side_of_a_range_has_the_deviation, 2),
     LOOP(a_copys_range_has_the_errors_of_models, 2),
     TEST(rows_of_one_model_share_its_error),
-    TEST(the_evidence_is_a_normal_density),
+    TEST(the_evidence_is_an_integral),
+    TEST(the_evidence_knows_long_launches),
     TEST(copies_are_averaged_by_their_weights),
     TEST(a_made_machine_is_recovered),
     TEST(no_bandwidth_exceeds_the_memory),
