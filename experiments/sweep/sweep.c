@@ -196,6 +196,9 @@ static uint64_t of_shard(const struct sweep_options *o, uint64_t n)
 static bool wide(const struct sweep *s, uint64_t point, double *values)
 {
     SIM_ASSERT(s->until >= 2); /* one run has no interval */
+    if (s->until < SWEEP_UNTIL_LEAST && s->until < s->spec->max_replications) {
+        return true;
+    }
     for (uint32_t i = 0; i < s->spec->n_until; i++) {
         const struct spec_until *u = &s->spec->until[i];
         store_values(s->store, s->result->experiment, point, u->metric, values, s->until);

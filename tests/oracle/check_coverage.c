@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "experiments/sweep/sweep.h"
 #include "sim/base/rng.h"
 #include "sim/stats/stats_intervals.h"
 #include "sim/stats/stats_shift.h"
@@ -152,6 +153,46 @@ START_TEST(a_reported_mean_covers_skewed_values_too)
         for (int i = 0; i < (kind < 2 ? sizes : sizes - 1); i++) {
             reported(kind, n[i], 93.0);
         }
+    }
+}
+END_TEST
+
+/* A sweep with `until` stops at the first interval of at most a tenth of the mean, from the least
+ * number of replications on. The deviation of a value is 0.2 or 0.3 of the mean. */
+static void stopped(int kind, uint32_t replications)
+{
+    static const char *const names[] = {"lognormal", "normal"};
+    const char *asked = getenv("COVERAGE_TRIALS");
+    uint32_t trials = asked != NULL ? (uint32_t)atoi(asked) : 1000;
+    uint32_t covered = 0;
+    double values = 0.0;
+    for (uint32_t t = 0; t < trials; t++) {
+        bool narrow = false;
+        for (uint32_t n = 0; n < SWEEP_UNTIL_LEAST || !narrow;) {
+            for (uint32_t k = 0; k < replications; k++) {
+                x[n++] = kind == 0 ? gsl_ran_lognormal(g, -0.5 * log(1.09), sqrt(log(1.09)))
+                                   : 1.0 + gsl_ran_gaussian(g, 0.2);
+            }
+            struct stats_interval s = stats_reported(x, n, NULL);
+            narrow = stats_half_width(&s) <= 0.1 * fabs(s.mean);
+            if (narrow && n >= SWEEP_UNTIL_LEAST) {
+                covered += s.low <= 1.0 && 1.0 <= s.high;
+                values += (double)n / trials;
+            }
+        }
+    }
+    (void)printf("oracle: mean at which `until` stops, %s, %u replications: %.1f %%, %.0f values, "
+                 "%u trials\n",
+                 names[kind], replications, 100.0 * covered / trials, values, trials);
+    (void)fflush(stdout);
+    ck_assert_double_ge(100.0 * covered / trials, 93.0);
+}
+
+START_TEST(a_mean_at_which_a_sweep_stops)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        stopped(kind, 2);
+        stopped(kind, 5);
     }
 }
 END_TEST
@@ -330,6 +371,7 @@ static const struct suite_row suite[] = {
     TEST(paired_difference_with_common_random_numbers),
     TEST(bootstrap_mean_of_skewed_values),
     TEST(a_reported_mean_covers_skewed_values_too),
+    TEST(a_mean_at_which_a_sweep_stops),
     TEST(bootstrap_mean_of_normals),
     TEST(ratio_of_correlated_means),
     TEST(steady_state_of_an_autoregression_started_far_away),
