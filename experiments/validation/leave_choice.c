@@ -286,7 +286,7 @@ static int try_average(struct pair *pair, size_t n, const struct pair *p, const 
 {
     struct known known = known_of(p, c);
     OWNED struct update *prior = xmalloc((n + 1) * sizeof *prior);
-    OWNED double *weight = xmalloc((n + 1) * sizeof *weight);
+    OWNED double *weight = xcalloc(n + 1, sizeof *weight);
     struct others others = {.prior = prior, .weight = weight};
     double own = update_ln_evidence(&p->prior, known.rows, known.n);
     bool likeliest = true;

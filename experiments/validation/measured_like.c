@@ -134,7 +134,7 @@ void measured_like_average(const struct measured_like *x, struct update *prior,
     size_t n = x != NULL && x->n > 1 ? x->n - 1 : 0;
     enum device_kind kind = prior->soc->machine.devices[prior->device].kind;
     OWNED struct update *other = xcalloc(n + 1, sizeof *other);
-    OWNED double *weight = xmalloc((n + 1) * sizeof *weight);
+    OWNED double *weight = xcalloc(n + 1, sizeof *weight);
     for (size_t i = 0; i < n; i++) {
         const struct measured_copy *copy = &x->v[i + 1];
         int device = machine_find(&copy->soc->machine, kind);
