@@ -19,6 +19,27 @@ static cJSON *texts_of(const struct compare_plan *plan)
     return list;
 }
 
+/* Adds what the runs measure, where it is more or other than usual. */
+static void add_asked(const struct compare_plan *plan, cJSON *base)
+{
+    const struct metrics_asked *a = &plan->options->asked;
+    if (a->n_percents > 0) {
+        cJSON_AddItemToObject(base, "quantile",
+                              cJSON_CreateDoubleArray(a->percent, (int)a->n_percents));
+    }
+    if (a->n_limits > 0) {
+        cJSON_AddItemToObject(base, "below", cJSON_CreateDoubleArray(a->limit, (int)a->n_limits));
+    }
+    if (a->reader.tokens_per_s > 0.0) {
+        const double qoe[] = {a->reader.ttft_s, a->reader.tokens_per_s};
+        cJSON_AddItemToObject(base, "qoe", cJSON_CreateDoubleArray(qoe, 2));
+    }
+    if (plan->samples != RUNNER_SAMPLES_AUTO) {
+        bool sketch = plan->samples == RUNNER_SAMPLES_SKETCH;
+        cJSON_AddStringToObject(base, "samples", sketch ? "sketch" : "exact");
+    }
+}
+
 static cJSON *base_of(const struct compare_plan *plan)
 {
     const struct config_options *o = plan->options;
@@ -27,6 +48,7 @@ static cJSON *base_of(const struct compare_plan *plan)
                                "seed", o->seed, "machine", FRAME_IF(o->machine != NULL, o->machine),
                                "ttft_slo_s", FRAME_IF(o->ttft_slo_s > 0.0, o->ttft_slo_s),
                                "tpot_slo_s", FRAME_IF(o->tpot_slo_s > 0.0, o->tpot_slo_s));
+    add_asked(plan, base);
     for (uint32_t i = 0; i < o->n_sets; i++) {
         const char *value = strchr(o->sets[i], '=') + 1;
         OWNED char *path = xformat("%.*s", (int)(value - 1 - o->sets[i]), o->sets[i]);
@@ -149,6 +171,13 @@ static void group_open(struct group *g, struct stored_rows *rows, const struct s
                         .spec = spec != NULL ? cJSON_Parse(spec) : NULL,
                         .shared = cJSON_Parse(first->shared)};
     if (is_of_several(g)) {
+        static const char *const asked[] = {"quantile", "below", "qoe", "samples"}; /* add_asked */
+        for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+            const cJSON *v = json_member(json_member(g->spec, "base"), asked[i]);
+            if (v != NULL) {
+                cJSON_AddItemToObject(g->shared, asked[i], cJSON_Duplicate(v, true));
+            }
+        }
         OWNED char *which =
             xformat("%lld, xpusim %s", (long long)first->experiment, first->revision);
         cJSON_AddStringToObject(g->shared, "experiment", which);

@@ -489,6 +489,38 @@ START_TEST(a_comparison_is_kept_with_all_that_it_is)
 }
 END_TEST
 
+/* Comparisons that differ in what they measure are kept apart, and are headed by the difference. */
+START_TEST(comparisons_that_ask_for_other_values_are_others)
+{
+    static const char *const asked[][2] = {
+        {"--qoe", "1,5"}, {"--qoe", "0.5,9"}, {"--quantile", "40"}, {"--quantile", "60"},
+        {"--below", "3"}, {"--sketch", NULL}, {NULL, NULL}};
+    static const char *const heads[] = {
+        "{\"qoe\":[1,5],\"experiment\"",   "{\"qoe\":[0.5,9],\"experiment\"",
+        "{\"quantile\":[40],\"exp",        "{\"quantile\":[60],\"exp",
+        "{\"below\":[3],\"experiment\"",   "{\"samples\":\"sketch\",\"exp",
+        "==== compare: {\"experiment\":\""};
+    enum { N = sizeof heads / sizeof *heads };
+    closed();
+    for (int i = 0; i < N; i++) {
+        SCOPED(said_fini)
+        struct said s =
+            COMMANDED(cmd_compare, "--policy", "fcfs", "--policy", "edf", "--workload", "w1:n=2",
+                      "--replications", "1", "--store", "s.db", "-q", asked[i][0], asked[i][1]);
+        ck_assert_msg(s.status == EXIT_OK, "%s", s.err);
+    }
+    SCOPED(said_fini) struct said s = COMMANDED(cmd_compare, "--store", "s.db", "-q");
+    uint32_t n = 0;
+    for (const char *at = s.out; (at = strstr(at, "==== compare: ")) != NULL; at++) {
+        n++;
+    }
+    ck_assert_msg(s.status == EXIT_OK && n == N, "%u: %s", n, s.out);
+    for (int i = 0; i < N; i++) {
+        ck_assert_msg(strstr(s.out, heads[i]) != NULL, "%s has not %s", s.out, heads[i]);
+    }
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("store", .setup = setup, .teardown = teardown),
     TEST(policies_are_compared_where_all_else_is_equal),
@@ -501,5 +533,6 @@ static const struct suite_row rows[] = {
     TEST(comparisons_of_nothing_are_refused),
     TEST(recorded_requests_are_called_so),
     TEST(a_comparison_is_kept_with_all_that_it_is),
+    TEST(comparisons_that_ask_for_other_values_are_others),
 };
 SUITE_MAIN("comparisons of a store", rows)
