@@ -104,26 +104,49 @@ static struct kernel_buffer *add(struct engine *e, uint8_t device, uint32_t mode
     return b;
 }
 
-/* Makes a launch use a kernel. Returns whether it had to be loaded. */
-static bool hold(struct engine *e, struct vexec *v, enum op_kind op, uint32_t rows)
+/* A kernel that a launch needs. */
+struct need {
+    enum op_kind op;
+    uint32_t rows;           /* that it is built for */
+    struct kernel_buffer *b; /* NULL: not loaded */
+};
+
+static struct kernel_buffer *find(const struct device_buffers *d, uint32_t model,
+                                  const struct need *x)
+{
+    struct kernel_buffer *b = (struct kernel_buffer *)d->kernels.last;
+    while (b != NULL && (b->model != model || b->op != x->op || b->rows != x->rows)) {
+        b = (struct kernel_buffer *)b->place.before;
+    }
+    return b;
+}
+
+/* Makes a launch use its kernels. Those that are there are taken first, so that a load evicts none
+ * of them. Returns how many had to be loaded. */
+static uint32_t hold(struct engine *e, struct vexec *v, struct need *needs, uint32_t n)
 {
     const struct launch *l = v->l->pub;
     struct device_buffers *d = &e->buffers[l->device];
     uint32_t model = l->pass->shape.model;
-    uint32_t built = built_rows(l, op, rows);
-    struct kernel_buffer *b = (struct kernel_buffer *)d->kernels.last;
-    while (b != NULL && (b->model != model || b->op != op || b->rows != built)) {
-        b = (struct kernel_buffer *)b->place.before;
+    uint32_t loads = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        needs[i].b = find(d, model, &needs[i]);
+        if (needs[i].b != NULL) {
+            needs[i].b->uses++;
+        }
     }
-    bool loads = b == NULL;
-    if (loads) {
-        b = add(e, l->device, model, op, built);
-    } else {
-        ranked_remove(&d->kernels, &b->place);
+    for (uint32_t i = 0; i < n; i++) {
+        struct kernel_buffer *b = needs[i].b;
+        if (b == NULL) {
+            b = add(e, l->device, model, needs[i].op, needs[i].rows);
+            b->uses = 1;
+            loads++;
+        } else {
+            ranked_remove(&d->kernels, &b->place);
+        }
+        ranked_add(&d->kernels, &b->place);
+        v->buffers[v->n_buffers++] = b;
     }
-    ranked_add(&d->kernels, &b->place);
-    b->uses++;
-    v->buffers[v->n_buffers++] = b;
     return loads;
 }
 
@@ -132,7 +155,8 @@ int64_t buffers_take(struct engine *e, struct vexec *v)
     const struct launch *l = v->l->pub;
     const struct sim_kernel_memory *k = &e->core.setup->kernels[l->device];
     bool compiled = e->core.setup->machine->devices[l->device].static_attention;
-    uint32_t loads = 0;
+    struct need needs[OP_KIND_COUNT];
+    uint32_t n = 0;
     v->n_buffers = 0;
     if (k->budget_bytes <= 0.0 || l->graph > 0) { /* a graph block contains its kernels */
         return 0;
@@ -144,9 +168,10 @@ int64_t buffers_take(struct engine *e, struct vexec *v)
         bool is_resident = kind == OP_MHA && compiled;
         if ((seen & 1u << kind) == 0 && !is_resident) {
             seen |= 1u << kind;
-            loads += hold(e, v, kind, rows);
+            needs[n++] = (struct need){kind, built_rows(l, kind, rows), NULL};
         }
     }
+    uint32_t loads = hold(e, v, needs, n);
     e->core.result->kernel_memory.loads += loads;
     e->core.result->kernel_memory.load_ns += loads * k->load_ns;
     return loads * k->load_ns;
