@@ -70,6 +70,9 @@ void search_look(const struct search_options *o, const double *const *values, ui
         if (i == o->n_slos) { /* a share, which Student's interval may exceed */
             v->mean.low = fmax(v->mean.low, 0.0);
             v->mean.high = fmin(v->mean.high, 1.0);
+            /* If half of all runs are overloaded, all or none of n are with this probability. */
+            double equal_frac = pow(0.5, n - 1.0);
+            v->miss_p = equal_frac >= 1.0 - o->confidence_frac ? UNDEFINED : v->miss_p;
         }
         /* Undefined or a single value: neither met nor missed. "All met" is only wrong if the SLO
          * that is not met was wrongly passed, so it needs no correction; a miss is the worst of

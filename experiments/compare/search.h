@@ -7,7 +7,8 @@
  * Bisection on the logarithm of the rate keeps the highest rate shown to be met and the lowest
  * shown to be missed. The result holds with the asked confidence over all its tests together
  * (Bonferroni over rates, looks and, for a miss, SLOs), for metrics that only get worse with the
- * rate. There is one more SLO: at most half of the runs may be OVERLOADED. */
+ * rate. There is one more SLO: at most half of the runs may be OVERLOADED. Looks of too few runs
+ * (under 95 %: fewer than six) decide nothing of it. */
 #pragma once
 
 #include "experiments/compare/compare.h"
