@@ -404,29 +404,11 @@ cJSON *json_members(cJSON *o, const struct json_member *v, size_t n)
     return o;
 }
 
-#define DIGITS_BYTES 32
-
-/* Puts the fewest digits, from 15 on, that read back as x. Whole numbers have no exponent. */
-static int put_digits(double x, char out[DIGITS_BYTES])
-{
-    int n = x == floor(x) ? 17 : 15;
-    (void)snprintf(out, DIGITS_BYTES, "%.*g", n, x);
-    while (n < 17 && strtod(out, NULL) != x) {
-        (void)snprintf(out, DIGITS_BYTES, "%.*g", ++n, x);
-    }
-    return n;
-}
-
-/* Whether cJSON prints the number otherwise. It takes 15 digits also where they are another number
- * within 2^-52 of this one, and 17 where 16 would do. */
+/* Whether cJSON may print 15 digits of the number, which has 16. */
 static bool is_long(const cJSON *c)
 {
     const double x = c->valuedouble;
-    if (!cJSON_IsNumber(c) || !isfinite(x)) {
-        return false;
-    }
-    char digits[DIGITS_BYTES];
-    return x == floor(x) ? fabs(x) >= 1e15 && fabs(x) <= 0x1p53 : put_digits(x, digits) > 15;
+    return cJSON_IsNumber(c) && fabs(x) >= 1e15 && fabs(x) <= 0x1p53 && x == floor(x);
 }
 
 static bool any_is_long(const cJSON *tree)
@@ -442,8 +424,8 @@ static bool any_is_long(const cJSON *tree)
 static void give_digits(cJSON *tree)
 {
     if (is_long(tree)) {
-        char digits[DIGITS_BYTES];
-        (void)put_digits(tree->valuedouble, digits);
+        char digits[24];
+        (void)snprintf(digits, sizeof digits, "%.0f", tree->valuedouble);
         tree->valuestring = cJSON_malloc(sizeof digits);
         SIM_REQUIRE(tree->valuestring != NULL, "memory for a number");
         memcpy(tree->valuestring, digits, sizeof digits);

@@ -145,9 +145,9 @@ struct json_member {
 cJSON *json_members(cJSON *o, const struct json_member *v, size_t n);
 /* Writes the tree to a file (output.h). Returns 0, or -EINVAL with an error that names the file. */
 int json_write_file(const char *path, const cJSON *tree, struct err *e);
-/* The tree as text, on one line or, if spaced, indented; "" if NULL. Numbers have the
- * fewest digits that read back as the number, and whole ones up to 2^53, such as seeds, all. cJSON
- * prints 15 where these are nearly the number. The caller frees it. */
+/* The tree as text, on one line or, if spaced, indented; "" if NULL. Whole numbers up to 2^53, such
+ * as seeds, have all their digits; cJSON prints 15 where these are nearly the number. The caller
+ * frees it. */
 char *json_text(const cJSON *tree, bool spaced);
 /* Writes the tree and a line end, and frees the tree. */
 void json_print(cJSON *owned, FILE *out);

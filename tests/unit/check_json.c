@@ -484,40 +484,7 @@ START_TEST(seeds_are_printed_to_be_read_back)
 }
 END_TEST
 
-/* The fewest digits, from 15 on, from which the number is read back; by trial. */
-START_TEST(fractions_are_printed_to_be_read_back)
-{
-    static const struct {
-        double x;
-        const char *text;
-    } all[] = {{0.5, "0.5"},
-               {0.1 + 0.2, "0.30000000000000004"},
-               {1.0 / 3.0, "0.3333333333333333"},
-               {-13.978951000000002, "-13.978951000000002"},
-               {9.869604401089358, "9.869604401089358"},
-               {1e300, "1e+300"}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        cJSON *n = cJSON_CreateNumber(all[i].x);
-        OWNED char *text = json_text(n, true);
-        ck_assert_str_eq(text, all[i].text);
-        cJSON_Delete(n);
-    }
-    double x = 0.7;
-    for (int i = 0; i < 20000; i++) {
-        x = 3.9999 * x * (1.0 - x); /* all over 0 to 1 */
-        cJSON *n = cJSON_CreateNumber(x);
-        OWNED char *text = json_text(n, false);
-        ck_assert_msg(strtod(text, NULL) == x, "%s is not %.17g", text, x);
-        char shorter[32];
-        (void)snprintf(shorter, sizeof shorter, "%.16g", x);
-        ck_assert(strtod(shorter, NULL) != x || strlen(text) <= strlen(shorter));
-        cJSON_Delete(n);
-    }
-}
-END_TEST
-
 static const struct suite_row suite[] = {
-    TEST(fractions_are_printed_to_be_read_back),
     TEST(seeds_are_printed_to_be_read_back),
     TEST(whole_numbers_have_all_digits),
     TEST(a_missing_file_is_named),
