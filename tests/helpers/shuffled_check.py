@@ -50,7 +50,7 @@ TABLES = {
     "points, memory": (table(POINTS), "calibrate --points {} --memory", 1e-3, None),
     "powers": (table("hwmodels/points/energy.csv"), "validate --energy {}", 1e-3, r"^\d+ |.* x \d.*"),
     "co-runs, fits": (table("hwmodels/points/corun.csv"), "validate --corun {}", 1e-9, None),
-    "kernels, a fit": (table("hwmodels/measured/two-core-xeon-vm.csv"), "measure --fit {} --soc two-cores", 0.05, r".* no$|.*sharpness.*"),
+    "kernels, a fit": (table("hwmodels/measured/two-core-xeon-vm.csv"), "measure --fit {}", 0.05, r".* no$|.*sharpness.*"),
     "rates, drawn": (text(RATES), "plot latency-rate {} -o {OUT} --format svg", 1e-9, None),
     "requests, drawn": (said("run --policy edf --workload w1:n=12 --requests {}"), "plot cdf {} -o {OUT} --format svg", 1e-9, None),
     "turns of sessions": (said("trace gen --workload mixed:sessions=1,duration_s=200 --seed 2 -o {}"), "run --policy edf --trace {} --requests {OUT}", 1e-12, None),

@@ -73,7 +73,7 @@ def cases():
          "figure {} --no-picture --replications 1 --json"),
         ("store", "db", store(), "sweep -o {} --export csv"),
         ("store, compared", "db", store(), "compare --store {} --json"),
-        ("kernels of a machine", "csv", pathlib.Path("hwmodels/measured/two-core-xeon-vm.csv").read_bytes(), "measure --fit {} --soc two-cores --json"),
+        ("kernels of a machine", "csv", pathlib.Path("hwmodels/measured/two-core-xeon-vm.csv").read_bytes(), "measure --fit {} --json"),
     ]
     for name, data in (("chunk", head(CORPUS + "figure/chunk", 4).split("\n", 1)[1].encode()), ("corun", pathlib.Path(CORPUS + "figure/corun").read_bytes().split(b"\n", 1)[1]),
                        ("cdf", said("run --policy fcfs --workload w1:n=5 --requests {}")), ("lengths", said("trace gen --workload w1:n=5 -o {}")),

@@ -282,10 +282,10 @@ START_TEST(a_sweep_tells_open_points)
     folder_put("s.json",
                "{\"base\": {\"workload\": \"mixed:reactive_per_min=60,proactive_per_min=0,"
                "duration_s=10\"}, \"axes\": {\"policy\": [\"fcfs\", \"edf\"]}, \"replications\": "
-               "2, \"max_replications\": 5, \"until\": {\"reactive.e2e_s.mean\": {\"half_width\": "
+               "2, \"max_replications\": 20, \"until\": {\"reactive.e2e_s.mean\": {\"half_width\": "
                "1e9}}}");
     SCOPED(said_fini) struct said n = COMMANDED(cmd_sweep, "./s.json", "-o", "n.db", "--jobs", "1");
-    said_is(&n, EXIT_OK, "", "xpusim: ./s.json: 4 runs done, 0 found in the store, 0 failed\n");
+    said_is(&n, EXIT_OK, "", "xpusim: ./s.json: 20 runs done, 0 found in the store, 0 failed\n");
 }
 END_TEST
 
