@@ -167,9 +167,7 @@ static void iter_refresh(struct sched *s)
     struct iter *it = s->state;
     SIM_ASSERT(iter_is_consistent(it) && gap_ok(&it->gap));
     gap_schedule(s, &it->gap, iter_context_ns);
-    if (it->shares) {
-        iter_look_up(s, it);
-    }
+    iter_look_up(s, it);
     if (it->order->refresh != NULL) {
         it->order->refresh(s);
     }
@@ -235,6 +233,5 @@ void iter_exit(struct sched *s)
 {
     struct iter *it = s->state;
     gap_fini(&it->gap);
-    map_fini(&it->beginnings);
     iteration_exit(s);
 }

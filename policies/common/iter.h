@@ -31,7 +31,6 @@
 #include "policies/common/order.h"
 #include "policies/common/xsched.h"
 #include "sim/api/policy.h"
-#include "sim/base/map.h"
 
 enum iter_param {
     ITER_DEVICE,
@@ -147,8 +146,7 @@ struct iter {
     struct order elders;  /* all live requests, in memory order */
     struct order holders; /* live requests with KV to lose, in reverse memory order */
     uint64_t arrivals;
-    struct map beginnings; /* hashes of first blocks of prompts, for orders with `found` */
-    bool shares;           /* two prompts began equally, or a turn reused KV */
+    uint64_t reuse_changes; /* of sched, when iter_look_up looked last */
     struct gap gap;
     bool stuck; /* no request could run, and no KV is being read back */
     bool alone; /* the batch has only the first request in memory order */
@@ -175,7 +173,7 @@ void iter_wait(struct sched *s, struct iter *it, const struct request *r);
 /* Removes a request from the waiting ones. */
 void iter_take(struct sched *s, struct iter *it, const struct request *r);
 /* Calls `found` for waiting requests whose cached prefix has changed. O(requests). */
-void iter_look_up(struct sched *s, const struct iter *it);
+void iter_look_up(struct sched *s, struct iter *it);
 /* Evicts the last waiting request behind `first` in memory order. Its KV is dropped, not swapped,
  * to free the space at once. False if there is none. */
 bool iter_evict_after(struct sched *s, struct iter *it, const struct request *first);

@@ -63,12 +63,6 @@ void iter_joins(struct sched *s, const struct request *r)
     gap_arrived(s, &it->gap, r);
     iter_wait(s, it, r);
     own->found = r->reused_tokens;
-    uint64_t begins = it->order->found != NULL ? sched_prompt_hash(s, r, s->kv_block_tokens) : 0;
-    if (begins != 0 && !it->shares) {
-        uint32_t others = it->beginnings.n;
-        it->shares = map_number(&it->beginnings, begins) < others;
-    }
-    it->shares = it->shares || (it->order->found != NULL && own->found > 0);
     /* At most a cached prefix, and no pass yet. */
     SIM_ASSERT(r->kv_tokens == r->reused_tokens && own->losses == 0);
 }
@@ -144,9 +138,13 @@ void iter_ran(struct sched *s, const struct segment *seg, int64_t elapsed_ns)
     }
 }
 
-/* Changes of the cache are not reported, so look at all waiting requests. */
-void iter_look_up(struct sched *s, const struct iter *it)
+/* Looks at all requests if one of them has found or lost a cached prefix. */
+void iter_look_up(struct sched *s, struct iter *it)
 {
+    if (it->order->found == NULL || it->reuse_changes == s->reuse_changes) {
+        return;
+    }
+    it->reuse_changes = s->reuse_changes;
     for (const struct request *r = order_first(&it->elders); r != NULL;
          r = order_next(&it->elders, r)) {
         struct iter_request *own = r->own;

@@ -192,6 +192,9 @@ struct sched {
      * `drafter` names a model of the run. Its weights stay in memory, and a token of another model
      * takes KV of both models. 0: none. */
     uint32_t draft_model;
+    /* How often a waiting request found another cached prefix, or lost it (request.reused_tokens).
+     * An order by remaining work looks at its requests again only if that is more than before. */
+    uint64_t reuse_changes;
 };
 
 #define CALL(result, name, parameters, arguments)                                                  \
@@ -361,7 +364,7 @@ static inline bool param_bool(const struct sched *s, uint32_t i)
 /* A hash of every struct and enum of device.h, pass.h, request.h and this file, and of the helpers
  * that plug-ins share with the program (policies/common, plugin.list). `make generate` writes it,
  * so that no change goes unnoticed. New members of these structs go to the end. */
-#define POLICY_LAYOUT 2242368835u
+#define POLICY_LAYOUT 1029880262u
 
 /* Structs that a policy and its core both read or write. */
 #define POLICY_CONTRACT_STRUCTS(X)                                                                 \

@@ -61,6 +61,7 @@ static bool drop_idle_prefix(struct core *c, const struct full_request *but)
             r->pub->kv_tokens = 0;
             r->drafted_tokens = 0;
             r->pub->reused_tokens = 0;
+            c->sched->reuse_changes++;
             core_count(c, COUNTER_KV_COLD_DROPS);
             if (c->prefixes != NULL) {
                 prefix_changed(c);

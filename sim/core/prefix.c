@@ -53,6 +53,7 @@ void prefix_match(struct core *c, struct full_request *r)
         take(c, r, node);
         r->kv_blocks = blocks;
         r->pub->kv_tokens = tokens;
+        c->sched->reuse_changes += tokens != r->pub->reused_tokens;
         r->pub->reused_tokens = tokens;
         r->pub->kv_swapped = false;
     }
