@@ -199,14 +199,12 @@ static void v1_pass_done(struct sched *s, const struct pass *p)
         v->gap_used = p->has_reactive ? false : v->gap_used;
     } else {
         v1_prefill_done(v, p->segments[0].request);
-        v->cache_grew = true;
     }
     for (uint32_t i = 0; i < p->n_segments; i++) {
         const struct request *r = p->segments[i].request;
         if (r->state == REQUEST_STATE_DECODE) {
             v1_enter(v, v1_reactive(r) ? &v->decode_rt : &v->decode_be, r);
         } else if (r->state == REQUEST_STATE_FINISHED) {
-            v->cache_grew = true;
             gap_finished(s, &v->gap, r);
         }
     }

@@ -131,7 +131,7 @@ struct v1 {
     uint32_t chunk;
     struct v1_queue rt_queue, be_queue; /* waiting to prefill */
     struct order fresh;                 /* members of be_queue by ETC */
-    bool cache_grew;                    /* since the last update of fresh */
+    uint64_t reuse_changes;             /* of sched, at the last update of fresh */
     struct order pending;               /* and by pending_since_ns */
     struct order whole_chunk;           /* and those with at least a chunk, by arrival */
     struct reqq contexts;               /* proactive prefills that have a pass */

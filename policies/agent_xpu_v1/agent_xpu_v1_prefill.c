@@ -56,15 +56,16 @@ static bool moves(struct sched *s, struct v1 *v, const struct request *r)
     return true;
 }
 
-/* Updates fresh requests whose cached prefix has grown, so that they have less to compute. */
+/* Updates fresh requests that have found a cached prefix, or lost it, so that they have less or
+ * more to compute. */
 static void look_up(struct sched *s, struct v1 *v)
 {
-    if (!v->cache_grew) {
+    if (v->reuse_changes == s->reuse_changes) {
         return;
     }
-    v->cache_grew = false;
+    v->reuse_changes = s->reuse_changes;
     for (const struct request *r = v->be_queue.q.head; r != NULL; r = reqq_next(r)) {
-        if (r->kv_tokens > 0) {
+        if (r->kv_tokens != v1_context(r)->etc_kv_tokens) {
             (void)moves(s, v, r);
         }
     }
@@ -72,9 +73,8 @@ static void look_up(struct sched *s, struct v1 *v)
 
 const struct request *v1_shortest_fresh(struct sched *s, struct v1 *v)
 {
-    /* A waiting request can lose its cached prefix to another one that needs the memory, and no
-     * event reports this. It then has more to compute than its key in the order says, and may no
-     * longer be first. */
+    look_up(s, v); /* a pass that was formed since may have taken the memory of cached prefixes */
+    /* A request whose KV gap_evict_last dropped has more to compute than its key says. */
     const struct request *r = order_first(&v->fresh);
     while (r != NULL && moves(s, v, r)) {
         r = order_first(&v->fresh);
@@ -314,7 +314,6 @@ static void choose_reactive(struct sched *s, struct v1 *v)
 
 void v1_prefill_choose(struct sched *s, struct v1 *v)
 {
-    look_up(s, v);
     choose_reactive(s, v);
     if (v->rt != NULL) {
         const struct request *r = v->aged == NULL ? oldest_aged(s, v) : NULL;

@@ -185,6 +185,30 @@ START_TEST(who_has_only_found_its_kv_loses_nothing_to_the_mixed_instance)
 END_TEST
 
 /* Request 0 leaves ten blocks in the cache, 1 decodes, and the rows of 2 and 3 follow. */
+/* The iGPU takes ten times as long a row as the NPU in chunks of 256. Request 0 (160 rows, none on
+ * the NPU) ends at 25 + 10 + 50 + 1 = 86. Request 2 then finds its 160 tokens, and has a chunk and
+ * 96 rows left: an ETC of 12 + 45 + 11 = 68 ms. Request 1 has a chunk and 64 rows: 12 + 30 + 11 =
+ * 53. But at 86 request 3 takes the memory of what 2 had found, 527 rows, until it ends at 86 + 8 +
+ * 10 + 16 + 1 = 121. Request 2 now has two chunks, 24 + 11 = 35 ms, and goes before 1. */
+START_TEST(who_lost_its_prefix_may_be_the_shorter_one)
+{
+    rules_machine(1);
+    scenario_agent_xpu(&sc, 20);
+    scenario_cost(&sc, IGPU, OP_QKV, 0, 40.0 / 256, 5);
+    scenario_cost(&sc, IGPU, OP_FFN, 0, 80.0 / 256, 5);
+    sc.setup.kv_capacity_tokens = 528;
+    rules_graph("request_id,session_id,turn,class,arrival_s,gap_s,input_tokens,output_tokens,"
+                "prefix_tokens,prefix_group\n"
+                "0,0,0,proactive,0,,160,1,160,7\n"
+                "1,1,0,proactive,0.001,,320,1,0,\n"
+                "2,2,0,proactive,0.002,,512,1,160,7\n"
+                "3,3,0,reactive,0.086,,527,1,0,");
+    rules_run("agent-xpu-v1", "", "", NULL, 0);
+    ck_assert(rules_finishes(0, 86) && rules_finishes(3, 121));
+    ck_assert(rules_starts(2, 121) && !rules_starts(1, 121));
+}
+END_TEST
+
 static void run_priority(uint32_t which, const char *two_and_three)
 {
     static const char *const policies[] = {"hpf", "hhpf"};
@@ -340,6 +364,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     CASE("prefix room"),
+    TEST(who_lost_its_prefix_may_be_the_shorter_one),
     TEST(who_has_only_found_its_kv_is_no_victim),
     TEST(who_has_only_found_its_kv_loses_nothing_to_the_mixed_instance),
     LOOP(who_has_only_found_its_kv_loses_nothing_to_a_prompt, 2),
