@@ -64,12 +64,11 @@ void samples_screen(struct samples *s)
         while (end < s->n && same_work(&s->v[i], &s->v[end])) {
             end++;
         }
-        /* A kernel that takes this many medians of equal work had lost its core to another
-         * process. */
+        /* A kernel that takes this many medians of equal work had lost its core to another process.
+         * The median of two is the longer one, because two cannot show which is the outlier. */
         double limit = FIT_LOST_CORE * s->v[(i + end) / 2].t_s;
         for (size_t k = i; k < end; k++) {
-            /* Two samples cannot show which of them is the outlier. */
-            if (end - i < 3 || s->v[k].t_s <= limit) {
+            if (s->v[k].t_s <= limit) {
                 s->v[kept++] = s->v[k];
             } else {
                 s->lost++;
