@@ -73,8 +73,29 @@ START_TEST(a_static_kernel_that_no_device_has_is_refused)
 }
 END_TEST
 
+/* Neither a governor nor memory of kernels is real, on any device. */
+START_TEST(what_no_device_has_is_refused_of_each)
+{
+    struct tokens t;
+    realrun_requests_make(20);
+    realrun_machine_make(&plain_engine, DRIVE_CLOCK_CPU);
+    realrun_small_model();
+    for (uint32_t i = 0; i < real.machine.n_devices; i++) {
+        real.setup.dvfs[i].n = 2;
+        ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &t), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(real.result.message, "dvfs of the file"));
+        real.setup.dvfs[i].n = 0;
+        real.setup.kernels[i].budget_bytes = 1e6;
+        ck_assert_int_eq(realrun_run(policy_find("fcfs"), "", &t), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(real.result.message, "kernels of the file"));
+        real.setup.kernels[i].budget_bytes = 0.0;
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("all", .timeout_s = 120),
     LOOP(a_static_kernel_that_no_device_has_is_refused, 2),
+    TEST(what_no_device_has_is_refused_of_each),
 };
 SUITE_MAIN("shapes of real kernels", suite)

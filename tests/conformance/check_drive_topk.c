@@ -80,9 +80,29 @@ START_TEST(large_logits_have_probabilities)
 }
 END_TEST
 
+/* The smaller of two equally likely tokens is first, also where more are than are kept. */
+START_TEST(of_equal_logits_the_first_are_kept_in_order)
+{
+    enum { N = TOPK + 5 };
+    float logits[N];
+    struct topk out = {0};
+    for (uint32_t i = 0; i < N; i++) {
+        logits[i] = i == 7 ? 2.0f : 1.0f;
+    }
+    topk_fill(logits, N, &out);
+    ck_assert_uint_eq(out.n, TOPK);
+    ck_assert_int_eq(out.token[0], 7);
+    for (int32_t k = 1, token = 0; k < TOPK; k++, token++) {
+        token += token == 7;
+        ck_assert_int_eq(out.token[k], token);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("all", .timeout_s = 60),
     TEST(the_hosts_head_is_that_of_the_engine),
     TEST(large_logits_have_probabilities),
+    TEST(of_equal_logits_the_first_are_kept_in_order),
 };
 SUITE_MAIN("likeliest tokens of real runs", suite)

@@ -1,5 +1,5 @@
 /* Turns of a real run. The next turn's prompt begins with the prompt and answer of the turn before,
- * as far as its trace says. */
+ * as far as its trace says. The next one may be late. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,8 +64,24 @@ START_TEST(a_prompt_begins_with_the_turn_before)
 }
 END_TEST
 
+/* A run may be idle for longer than it may stall: the second request comes an hour later. */
+START_TEST(a_pause_is_no_stall)
+{
+    struct tokens t;
+    realrun_requests_make(20);
+    real_n = 2;
+    real_q[1].arrival_s = 3600.0;
+    realrun_machine_make(&plain_engine, DRIVE_CLOCK_CPU);
+    realrun_small_model();
+    real.setup.stall_ns = 60 * NS_PER_S;
+    ck_assert_msg(realrun_run(policy_find("fcfs"), "", &t) == 0, "%s", real.result.message);
+    ck_assert_uint_eq(t.n[1], real_q[1].output_tokens);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("all", .timeout_s = 60),
     LOOP(a_prompt_begins_with_the_turn_before, 4),
+    TEST(a_pause_is_no_stall),
 };
 SUITE_MAIN("turns of real runs", suite)

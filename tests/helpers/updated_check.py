@@ -29,7 +29,7 @@ def same(printed, value, digits):
     return abs(float(printed) - value) <= 0.5000001 * 10 ** (math.floor(math.log10(abs(value))) + 1 - digits) if value else float(printed) == 0
 
 
-def once(pairs):
+def once_each(pairs):
     """A file has no key twice."""
     keys = [k for k, _ in pairs]
     if len(set(keys)) != len(keys):
@@ -74,6 +74,7 @@ def at(entry, number):
 
 def check(name, one_row, rows):
     """`rows` are devices with texts of --measured."""
+    global checked
     what = name + (" with one_row" if one_row else "")
     before = soc_of(name, one_row)
     source, out = os.path.join(DIR, "source.json"), os.path.join(DIR, "out.json")
@@ -85,7 +86,7 @@ def check(name, one_row, rows):
         fail("%s: %s" % (what, p.stderr[:300]))
         return
     with open(out) as f:
-        after = json.load(f, object_pairs_hook=once)
+        after = json.load(f, object_pairs_hook=once_each)
     old, new = entries(before), entries(after)
     measured = set()
     for line in p.stdout.split("\n"):
@@ -125,7 +126,21 @@ def check(name, one_row, rows):
             variance, q = row[names.index(n)], at(entry, n)
             if len(row) != len(names) or variance <= 0:
                 fail("%s: %s: the covariance of %s is %s" % (what, key, n, row))
-            elif n in ("rate", "attention"):  # others are logarithms of a sum, or end at the bandwidth of the memory
+                continue
+            was = old[key].get("fit", {})  # the variance before: of the earlier fit, else by the wider side of the range
+            q0 = at(old[key], n)
+            if n in was.get("parameters", []) and "ln_covariance" in was:
+                prior = was["ln_covariance"][was["parameters"].index(n)][was["parameters"].index(n)]
+            elif n in ("rate", "attention"):
+                prior = (max(math.log(q0["high"] / q0["value"]), math.log(q0["value"] / q0["low"])) / 1.959964) ** 2
+            else:
+                prior = 0
+            share = variance / prior if prior > 0 else 0.5
+            if not 0.45 < share < 0.55:  # an update rounds, and begins a little wider
+                checked += 1
+                if (q["kind"] == "fitted") != (key in measured and share < 0.5):
+                    fail("%s: %s: %s is %s with %g of its variance before" % (what, key, n, q["kind"], share))
+            if n in ("rate", "attention"):  # others are logarithms of a sum, or end at the bandwidth of the memory
                 width = math.log(q["high"] / q["low"])
                 if abs(width - 2 * 1.959964 * math.sqrt(variance)) > 1e-3 * (1 + width):  # all have four digits
                     fail("%s: %s: %s from %g to %g at a variance of %g" % (what, key, n, q["low"], q["high"], variance))
@@ -169,6 +184,14 @@ def twice(name, row, more):
                        ("after it", updated(once, "more.json", more)[1], updated(once, "all.json", other, more)[1:])):
         if (a, n) != b:
             fail("%s: a row twice %s: %d times said, file %s" % (name, what, b[1], "equal" if a == b[0] else "differs"))
+    # A later update leaves nothing of an earlier one, and times that differ in their sixth digit are two rows.
+    with open(once) as f:
+        json.load(f, object_pairs_hook=once_each)
+    for path in (updated(once, "later.json", more)[0], updated(once, "near.json", row.replace("=61.5", "=61.5003"))[0]):
+        with open(path) as f:
+            json.load(f, object_pairs_hook=once_each)
+    if updated(once, "near.json", row.replace("=61.5", "=61.5003"))[2] != n - 1:
+        fail("%s: a time that is another one counts as the same" % name)
     said = updated(once, "none.json", row)[1]
     if "every row has updated the file already" not in said or os.path.exists(os.path.join(DIR, "none.json")):
         fail("%s: all rows again: %s" % (name, said[:200]))
@@ -193,7 +216,7 @@ def renamed(name, points):
             fail("%s as %s: %s" % (name, called, p.stderr[:200]))
             return
         with open(os.path.join(DIR, "out.json")) as f:
-            fits[called] = leaves(json.load(f, object_pairs_hook=once)["devices"])
+            fits[called] = leaves(json.load(f, object_pairs_hook=once_each)["devices"])
         checked += sum(isinstance(v, dict) and v["kind"] == "fitted" for v in fits[called].values())
     if fits[name] != fits["mine"]:
         fail("%s: another name, and another fit" % name)
@@ -206,6 +229,9 @@ check("core-ultra-7-258v", [], [GPU])
 check("core-ultra-7-258v", ["igpu", "npu"], [GPU, GPU16, NPU])
 check("core-ultra-7-155h", ["npu"], [NPU])
 check("snapdragon-8gen3", ["npu"], [NPU])
+MANY = [("igpu", "model=%s,bits=4,runtime=openvino-2025.3,ttft_ms@32=%g,ttft_ms@1024=%g,tpot_ms@1024=%g" % row) for row in
+        (("llama-3.2-1b", 25, 100, 11), ("llama-3.2-3b", 60, 270, 27), ("qwen3-8b", 120, 700, 63), ("phi-3.5-mini", 70, 340, 34))]
+check("core-ultra-7-258v", [], [GPU] + MANY)
 twice("core-ultra-7-258v", GPU[1], GPU16[1])
 renamed("core-ultra-7-258v", "reference")
 if checked < 120:

@@ -116,6 +116,74 @@ static bool lacks(void)
     return run_fit_lacks(&score);
 }
 
+/* Logarithms of latencies on a grid of bandwidths around the fitted one, E2E and TTFT in turn. */
+#define GRID 161
+#define GRID_STEP 0.00125
+static double grid[GRID][2 * N_FIT];
+
+static double objective(double at, uint32_t half)
+{
+    uint32_t g = (uint32_t)at;
+    double sum = 0.0;
+    double n = 0.0;
+    for (uint32_t i = 0; i < N_FIT; i++) {
+        uint32_t both = half & (i * 8 / N_FIT);
+        if (__builtin_popcount(both) % 2 == 0) {
+            const double measured[] = {log(run.measured[i].e2e_s), log(run.measured[i].ttft_s)};
+            for (uint32_t k = 0; k < 2; k++) {
+                double low = grid[g][2 * i + k];
+                double x = low + (at - g) * (grid[g + 1][2 * i + k] - low);
+                sum += fabs(x - measured[k]);
+            }
+            n += 1.0;
+        }
+    }
+    return sum / n;
+}
+
+/* Requests that do not meet have latencies that fall smoothly as the bandwidth rises, so that each
+ * half has one minimum, which a grid shows. Seven halves of eight blocks have the rows of a
+ * Hadamard matrix. The mean square of their distances from the fit of all is the variance. */
+START_TEST(standard_errors_are_those_of_balanced_halves)
+{
+    const double truth[] = {1300};
+    for (uint32_t i = 0; i < N; i++) {
+        run.trace.rows[i].arrival_ns = 60 * NS_PER_S * (int64_t)i;
+    }
+    measure("bandwidth", truth);
+    for (uint32_t i = 0; i < N; i++) {
+        double noise = exp(0.1 * sin(2.3 * i + 1.0));
+        run.measured[i].e2e_s *= noise;
+        run.measured[i].ttft_s *= noise;
+    }
+    fit_to("bandwidth");
+    double whole = fit.key[0].fitted;
+    double se = fit.key[0].se;
+    OWNED struct measured_latency *simulated = xmalloc(N * sizeof *simulated);
+    for (uint32_t g = 0; g < GRID; g++) {
+        struct config at;
+        fit.key[0].fitted = whole * (1.0 + GRID_STEP * ((double)g - (GRID - 1) / 2.0));
+        ck_assert_int_eq(run_fit_load(&options, &fit, &at, &err), 0);
+        ck_assert_int_eq(run_replay(&at, &policy, &run, N_FIT, 1, simulated, &err), 0);
+        for (uint32_t i = 0; i < N_FIT; i++) {
+            grid[g][2 * i] = log(simulated[i].e2e_s);
+            grid[g][2 * i + 1] = log(simulated[i].ttft_s);
+        }
+        config_fini(&at);
+    }
+    double sum = 0.0;
+    for (uint32_t half = 1; half < 8; half++) {
+        double best = 0.0;
+        for (double at = 0.0; at < GRID - 1; at += 0.02) {
+            best = objective(at, half) < objective(best, half) ? at : best;
+        }
+        ck_assert(best > 0.0 && best < GRID - 1.02);
+        sum += pow(whole * GRID_STEP * (best - (GRID - 1) / 2.0), 2.0);
+    }
+    ck_assert_msg(fabs(se / sqrt(sum / 7.0) - 1.0) < 0.02, "%g, not %g", se, sqrt(sum / 7.0));
+}
+END_TEST
+
 /* The latencies of the other requests are replaced by nonsense, and not one bit of the fit may
  * change. Without the nonsense the model must be good enough for the run. */
 START_TEST(later_latencies_do_not_leak_into_the_fit)
@@ -304,6 +372,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("fit", .setup = setup, .teardown = teardown, .timeout_s = 300),
     TEST(known_numbers_are_found_again),
+    TEST(standard_errors_are_those_of_balanced_halves),
     TEST(later_latencies_do_not_leak_into_the_fit),
     TEST(a_number_at_its_bound_has_no_standard_error),
     TEST(a_run_of_the_file_itself_moves_nothing),

@@ -1,5 +1,5 @@
-/* Workloads of agents, number by number: with which chance a subagent starts, to the last bit, and
- * by how much prompts grow. */
+/* Workloads of agents, number by number: with which chance a subagent starts, to the last bit, by
+ * how much prompts grow, and which times a load scales. */
 #include <math.h>
 #include <stdio.h>
 
@@ -83,9 +83,39 @@ START_TEST(a_prompt_grows_by_the_answer_and_one_at_least)
 }
 END_TEST
 
+/* A load divides the 20 s between jobs by 2. It leaves the 8 s that a person thinks, and starts. */
+START_TEST(a_rate_is_of_jobs_by_the_clock_alone)
+{
+    struct trace t;
+    tempfile_put("{\"clients\": [{\"name\": \"a\", \"jobs\": 2, \"every_s\": 20, \"start_s\": 3, "
+                 "\"prompt_tokens\": 10, \"answer_tokens\": 5}, {\"name\": \"b\", \"jobs\": 2, "
+                 "\"think_s\": 8, \"start_s\": 1, \"prompt_tokens\": 20, \"answer_tokens\": 5}]}");
+    ck_assert_int_eq(trace_generate(path, 1, 2.0, &t, &err), 0);
+    int64_t gap_ns = 0;
+    uint32_t starts = 0;
+    ck_assert_uint_eq(t.n, 4);
+    for (uint32_t i = 0; i < t.n; i++) {
+        const struct trace_row *r = &t.rows[i];
+        bool closed = r->input_tokens == 20;
+        bool waits = t.graph->n_parents[i] > 0;
+        if (waits) { /* the second job of the loop */
+            ck_assert(closed);
+            gap_ns = r->arrival_ns;
+        } else {
+            starts += closed ? r->arrival_ns == NS_PER_S
+                             : r->arrival_ns == 3 * NS_PER_S || r->arrival_ns == 13 * NS_PER_S;
+        }
+    }
+    ck_assert_int_eq(gap_ns, 8 * NS_PER_S);
+    ck_assert_uint_eq(starts, 3);
+    trace_fini(&t);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("chances", .setup = setup, .teardown = teardown),
     TEST(a_chance_is_that_of_a_number_below_it),
     TEST(a_prompt_grows_by_the_answer_and_one_at_least),
+    TEST(a_rate_is_of_jobs_by_the_clock_alone),
 };
 SUITE_MAIN("chances of agents", suite)

@@ -9,6 +9,7 @@
 #include "experiments/compare/regret.h"
 #include "experiments/diff/two_runs.h"
 #include "experiments/falsify/runs.h"
+#include "sim/base/json.h"
 #include "sim/core/counters.h"
 #include "tests/helpers/said.h"
 #include "tests/helpers/suite.h"
@@ -197,11 +198,12 @@ START_TEST(the_best_is_chosen_by_mean_gains)
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(config_policy_parse(&of[i], names_of[i], &errors), 0);
     }
-    struct select_asked asked = {.confidence_frac = 0.95, .indifference_percent = 5.0, .most = 12};
+    struct select_asked asked = {.confidence_frac = 0.95, .indifference_percent = 0.1, .most = 12};
     struct select_result r;
     choose_best(&small, of, 3, &two[0], &asked, &how, &r);
+    uint32_t most = 0;
     struct select_options o = {.confidence_frac = 0.95,
-                               .delta = log(1.05),
+                               .delta = log(1.001),
                                .first = SELECT_FIRST_MIN,
                                .most = 12,
                                .gain = true};
@@ -213,7 +215,9 @@ START_TEST(the_best_is_chosen_by_mean_gains)
     for (uint32_t i = 0; i < 3; i++) {
         is_near(select_mean(&r, i), select_mean(&again, i));
         ck_assert(r.of[i].n == again.of[i].n && r.of[i].left == again.of[i].left);
+        most = r.of[i].n > most ? r.of[i].n : most;
     }
+    ck_assert_uint_gt(most, SELECT_FIRST_MIN); /* later replications are of later requests */
 }
 END_TEST
 
@@ -232,6 +236,29 @@ static void put_causes(struct text *t, const struct explanation *x)
         }
         ns[most] = 0;
     }
+}
+
+/* Where more is better, the reference has the most in the worst replication. */
+static void gain_is_worst_where_the_reference_has_most(const struct words_of *of)
+{
+    struct judge_result r = {.worst = 4}; /* throughput at the second point */
+    struct words_of w = *of;
+    double mine[2];
+    double other[2];
+    w.result = &r;
+    w.falsify = 0;
+    judge_values(w.runs, 1, small.spec.patterns[1], mine);
+    judge_values(w.reference_runs, 1, small.spec.patterns[1], other);
+    ck_assert_double_ne(other[1] / mine[1], other[0] / mine[0]);
+    uint32_t worst = other[1] / mine[1] > other[0] / mine[0];
+    uint64_t base = small.points[1].settings.options.seed;
+    struct document *d = document_new();
+    words_document(&w, d);
+    SCOPED(json_drop) cJSON *tree = document_json(d);
+    OWNED char *where =
+        xformat("q, seed %llu, decision ", (unsigned long long)config_seed(base, worst));
+    const char *parts = json_string(json_member(tree, "artefacts"), "first_difference");
+    ck_assert_msg(strncmp(parts, where, strlen(where)) == 0, "%s, not %s", parts, where);
 }
 
 /* The texts of a judgement in which edf lost most at the second point: each part is asked for of
@@ -353,6 +380,7 @@ START_TEST(words_say_what_each_part_finds)
                               failed, text_end(&t), parted, scenario);
     ck_assert_str_eq(said, all);
     cJSON_Delete(tree);
+    gain_is_worst_where_the_reference_has_most(&w);
     judge_runs_fini(&runs[0]);
     judge_runs_fini(&runs[1]);
 }

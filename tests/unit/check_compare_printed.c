@@ -545,6 +545,21 @@ START_TEST(draws_of_a_recording_are_spread_by_pairs)
 }
 END_TEST
 
+/* So many requests have exact quantiles, and one more has not. */
+START_TEST(quantiles_are_sketched_beyond_the_limit)
+{
+    static struct metric name = {.name = "all.arrived"};
+    double arrived[] = {1.0, RUNNER_EXACT_REQUESTS + (double)_i};
+    struct compare_plan plan = {.policies = three, .n_policies = 1};
+    struct compare_result r = {1, 2, 1, 1, .names = &name, .values = arrived};
+    struct document *d = document_new();
+    compare_document(&plan, &r, NULL, 0, false, d);
+    SCOPED(json_drop) cJSON *tree = document_json(d);
+    OWNED char *warnings = json_text(json_member(tree, "warnings"), false);
+    ck_assert_msg((strstr(warnings, "from a sketch") != NULL) == (_i == 1), "%s", warnings);
+}
+END_TEST
+
 static const struct suite_row rows[] = {
     CASE("selections"),
     TEST(a_decided_selection),
@@ -558,5 +573,7 @@ static const struct suite_row rows[] = {
     TEST(every_number_says_what_to_measure),
     CASE("redrawn sessions"),
     TEST(draws_of_a_recording_are_spread_by_pairs),
+    CASE("samples"),
+    LOOP(quantiles_are_sketched_beyond_the_limit, 2),
 };
 SUITE_MAIN("comparisons as they are printed", rows)

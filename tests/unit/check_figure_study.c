@@ -41,13 +41,14 @@ START_TEST(names_of_near_points_are_one)
     static const struct dot near[] = {
         {"npu", "qkv", "prefill 256", 10, 1e12}, {"npu", "ffn", "decode 4", 11.6, 1.16e12},
         {"npu", "mha", "decode 1", 11.7, 1e12},  {"npu", "head", "prefill 1", 10, 1.17e12},
-        {"igpu", "qkv", "re-decode", 10, 5e12},  {"igpu", "qkv", "decode", 10, 5e12},
-        {"cpu", "qkv", "decode", 10, 5e12}};
+        {"npu", "lone", "prefill 1", 10, 5e12},  {"igpu", "qkv", "re-decode", 10, 5e12},
+        {"igpu", "qkv", "decode", 10, 5e12},     {"cpu", "qkv", "decode", 10, 5e12}};
     dots(near, sizeof near / sizeof near[0]);
     drawn_is("roofline",
              "npu\n0.3\t0.03\n20\t2\n3000\t2\n\n\n"
              "igpu\n0.3\t0.03\n4000\t400\n3000\t300\n\n\n"
-             "npu\n10\t1\tqkv ffn\t0\n11.6\t1.16\t-\t1\n11.7\t1\tmha\t1\n10\t1.17\thead\t0\n\n\n"
+             "npu\n10\t1\tqkv ffn\t0\n11.6\t1.16\t-\t1\n11.7\t1\tmha\t1\n10\t1.17\thead\t0\n"
+             "10\t5\tlone\t0\n\n\n"
              "igpu\n10\t5\tqkv\t0\n10\t5\t-\t1\n",
              "array slot[3]\nslot[1] = 1\nslot[2] = 0\nlongest = 4\ndevices = 2\n");
     static const struct dot far[] = {{"npu", "qkv", "prefill", 10, 1e12},

@@ -18,7 +18,7 @@ enum { DEVICES = 3, WIDTHS = 2 };
 /* In this order the rows have them; the file wants NPU, iGPU, CPU. */
 static const char *const names[DEVICES] = {"cpu0", "npu0", "gpu0"};
 static const enum device_kind kinds[DEVICES] = {DEVICE_KIND_CPU, DEVICE_KIND_NPU, DEVICE_KIND_IGPU};
-static const uint32_t widths[WIDTHS] = {16, 8};
+static uint32_t widths[WIDTHS]; /* 8 and 16 in either order */
 
 static struct kernel_fit fit;
 static struct kernel_rows rows;
@@ -66,6 +66,8 @@ static void draw_fit(uint64_t seed)
                                          KERNEL_READ};
     rng_init(&rng, rng_key(seed, RNG_TEST, 310, 0));
     memset(&fit, 0, sizeof fit);
+    widths[seed % 2] = 16;
+    widths[1 - seed % 2] = 8;
     rows = (struct kernel_rows){.n = 0};
     rows.memory_bytes = seed % 3 == 0 ? 0.0 : 24e9;
     for (int d = 0; d < DEVICES; d++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "experiments/validation/leave_machine.h"
+#include "experiments/validation/residuals.h"
 #include "sim/base/json.h"
 #include "sim/base/scope.h"
 #include "sim/base/words.h"
@@ -165,8 +166,40 @@ START_TEST(every_cell_is_of_its_rows)
 }
 END_TEST
 
+/* Errors of 1 to n %: the median is number ceil(n / 2), and P90 number ceil(0.9 n), of 9 to 21
+ * rows. Decodes of short contexts do not count. Neither do machines that were left out, nor other
+ * kinds. */
+START_TEST(ranks_of_models_left_out_are_the_nearest)
+{
+    static struct conformal_row v[40];
+    for (int n = 9; n <= 21; n++) {
+        for (int i = 0; i < 40; i++) {
+            v[i] =
+                (struct conformal_row){.soc = "s",
+                                       .family = "f",
+                                       .kind = DEVICE_KIND_NPU,
+                                       .phase = CONFORMAL_DECODE,
+                                       .tokens = i == 39 ? CONFORMAL_SHORT_TOKENS - 1.0 : 2000.0,
+                                       .left = i < n || i == 39 ? CONFORMAL_MODEL : CONFORMAL_SOC,
+                                       .ln_error = log1p(i < n ? (n - i) / 100.0 : 9.0)};
+        }
+        const struct conformal c = {.v = v, .n = 40};
+        char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+        left_out_table_print(&c, f);
+        (void)fclose(f);
+        OWNED char *want = xformat("  %4d %7.1f %6.1f\n", n, ceil(n / 2.0), ceil(0.9 * n - 1e-9));
+        const char *all = strstr(text, "all ");
+        ck_assert_msg(all != NULL && strstr(all, want) != NULL, "%s, not %s", text, want);
+        free(text);
+    }
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("leave table"),
     TEST(every_cell_is_of_its_rows),
+    TEST(ranks_of_models_left_out_are_the_nearest),
 };
 SUITE_MAIN("leave table", suite)

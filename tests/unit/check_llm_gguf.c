@@ -33,6 +33,22 @@ START_TEST(a_dense_model_is_its_tensors)
 }
 END_TEST
 
+/* Keys of Granite have positions, unless its file denies them. */
+START_TEST(granites_keys_have_positions)
+{
+    bool said = _i < 2;
+    begin("granite", 4, 2);
+    if (said) {
+        head_of_key("granite.rope.scaling.finetuned", BOOL);
+        number(&keys, (uint64_t)_i, 1);
+    }
+    tensor("token_embd.weight", T_Q8_0, 256, 1000, 1);
+    plain_layer(0, T_Q4_K);
+    plain_layer(1, T_Q4_K);
+    ck_assert(model().special_attention == (said && _i == 0));
+}
+END_TEST
+
 /* Four layers with eight experts 96 wide, of which a token uses two, and a shared one of 160; the
  * last layer attends, with a gate. The others have a state of 8 x 512 elements, and 3 rows of 640
  * that are convolved. A fifth only drafts tokens, and does not count. Experts have 18 bytes for
@@ -451,6 +467,7 @@ END_TEST
 static const struct suite_row suite[] = {
     CASE("llm_gguf", .setup = once, .teardown = undo),
     TEST(a_dense_model_is_its_tensors),
+    LOOP(granites_keys_have_positions, 3),
     TEST(a_mixture_with_states_is_its_tensors),
     TEST(latent_attention_is_its_tensors),
     TEST(two_kinds_of_heads_are_their_tensors),

@@ -48,6 +48,11 @@ static const struct {
     {"Pythia", "\"model_type\":\"gpt_neox\",\"rotary_pct\":0.25", true},
     {"a key of newer files",
      "\"model_type\":\"stablelm\",\"rope_parameters\":{\"partial_rotary_factor\":1.0}", false},
+    {"newer files may say no share there",
+     "\"model_type\":\"phi3\",\"partial_rotary_factor\":0.75,"
+     "\"rope_parameters\":{\"rope_theta\":10000}",
+     true},
+    {"the class's own share, too", "\"model_type\":\"stablelm\",\"rope_parameters\":{}", true},
     {"Gemma 3 4B: pictures", "\"model_type\":\"gemma3\",\"head_dim\":256", true},
     {"Gemma 3 1B: text alone", "\"model_type\":\"gemma3_text\",\"head_dim\":256", false},
     {"gpt-oss: sinks",

@@ -347,10 +347,12 @@ START_TEST(all_metrics_are_those_that_say_something)
 {
     of("{'policies':{'a':{'m':{'mean':1,'low':1,'high':1},'none':{'mean':null,'low':0,'high':0},"
        "'truncated.m':{'mean':1,'low':1,'high':1},'truncated.k':{'mean':2,'low':2,'high':2},"
-       "'k':{'mean':2,'low':2,'high':2},'one':{'mean':null,'low':0,'high':0}},"
+       "'k':{'mean':2,'low':2,'high':2},'one':{'mean':null,'low':0,'high':0},"
+       "'two':{'mean':4,'low':4,'high':4}},"
        "'b':{'m':{'mean':3,'low':2,'high':4},'none':{'mean':null,'low':0,'high':0},"
        "'truncated.m':{'mean':3,'low':2,'high':4},'truncated.k':{'mean':5,'low':5,'high':5},"
-       "'k':{'mean':2,'low':2,'high':2},'one':{'mean':8,'low':7,'high':11}}}}");
+       "'k':{'mean':2,'low':2,'high':2},'one':{'mean':8,'low':7,'high':11},"
+       "'two':{'mean':null,'low':0,'high':0}}}}");
     is(report_write_all_metrics,
        "<details><summary>All metrics</summary><p class=soft>What each is: <code>xpusim list "
        "metric</code>. Left out: what no policy has a number of, and what "
@@ -358,7 +360,8 @@ START_TEST(all_metrics_are_those_that_say_something)
        "placeholder=\"search: reactive p90\" aria-label=\"search in all "
        "metrics\"><table><thead><tr><th>metric<th>a<th>b</thead><tbody>\n"
        "<tr><td>m<td>1<td>3.0 [2.0, 4.0]\n<tr><td>truncated.k<td>2<td>5\n<tr><td>k<td>2<td>2\n"
-       "<tr><td>one<td>&ndash;<td>8.0 [7.0, 11.0]\n</tbody></table></div></details>\n");
+       "<tr><td>one<td>&ndash;<td>8.0 [7.0, 11.0]\n<tr><td>two<td>4<td>&ndash;\n"
+       "</tbody></table></div></details>\n");
 }
 END_TEST
 

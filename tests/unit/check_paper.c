@@ -237,6 +237,10 @@ static const struct {
     {"{" HEAD "\"draw\":\"bars\",\"value\":\"v\"," QUANTITIES "}", "nothing puts {n}"},
     {"{" HEAD "\"draw\":\"bars\",\"value\":\"v\",\"put\":{\"n\":0}," QUANTITIES "}",
      "quantities.q0.verification.drafted_tokens"},
+    /* "10" is a text, as only a whole text may become a number. */
+    {"{" HEAD "\"draw\":\"bars\",\"value\":\"v\",\"put\":{\"n\":1},"
+     "\"quantities\":{\"v\":{\"verification\":{\"drafted_tokens\":\"{n}0\"}}}}",
+     "quantities.q0.verification.drafted_tokens"},
     {"{" HEAD "\"draw\":\"bars\",\"value\":\"v\",\"put\":{\"n\":1}," QUANTITIES
      ",\"published\":[{\"series\":\"ours\",\"value\":1,\"from\":\"text\",\"where\":\"1\"}]}",
      "published[0].series: no place of series is called \"ours\""},

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "experiments/run/pool.h"
@@ -132,6 +133,26 @@ START_TEST(every_job_is_done_once)
 }
 END_TEST
 
+static void doze(void *ctx, uint64_t job, struct pool_worker *w, struct job_result *r)
+{
+    const struct timespec nap = {.tv_nsec = 800000000};
+    (void)nanosleep(&nap, NULL);
+    square(ctx, job, w, r);
+}
+
+/* Each job of one worker waits for 0.8 s, which is less than the limit of a second; all wait for
+ * longer together. */
+START_TEST(each_job_has_its_own_time_to_wait)
+{
+    struct pool p = {.parallel = 1, .cpu_limit_s = 1.0, .work = doze};
+    const struct record *r = run(p, 4, 0, 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        ck_assert_str_eq(r->messages[i], "");
+        ck_assert_uint_eq(r->answers[i], i * i);
+    }
+}
+END_TEST
+
 START_TEST(no_jobs_need_no_worker)
 {
     ck_assert_uint_eq(run((struct pool){.parallel = 2, .work = square}, 0, 0, 0)->n_done, 0);
@@ -200,6 +221,7 @@ END_TEST
 
 static const struct suite_row suite[] = {
     TEST(every_job_is_done_once),
+    TEST(each_job_has_its_own_time_to_wait),
     TEST(no_jobs_need_no_worker),
     TEST(what_is_there_is_not_done_again),
     TEST(a_death_costs_one_job_and_says_why),

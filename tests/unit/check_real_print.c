@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/drive/real.h"
+#include "experiments/drive/calibration.h"
 #include "sim/base/input.h"
 #include "sim/base/scope.h"
 #include "tests/helpers/suite.h"
@@ -232,6 +232,33 @@ START_TEST(kernels_are_rows)
 }
 END_TEST
 
+/* Fixed costs are in ms, and slopes in ms a MB (10^6 bytes) or a token. Four loads take 2 s in all,
+ * which is 0.3 s each and 2 ns a byte. A compilation takes 0.25 s and 3 ms a token. */
+START_TEST(lines_of_a_calibration_have_their_units)
+{
+    static struct fit fit;
+    static struct drive_options drive = {.clock = DRIVE_CLOCK_WALL};
+    static struct config config;
+    static struct calibration c = {.drive = &drive, .config = &config};
+    fit.residents[DRIVE_LOAD] =
+        (struct fit_line){.n = 4, .y = 2.0, .max_s = 0.75, .fixed_s = 0.3, .slope_s = 2e-9};
+    fit.residents[DRIVE_COMPILE] =
+        (struct fit_line){.n = 1, .y = 1.0, .max_s = 1.0, .fixed_s = 0.25, .slope_s = 3e-3};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    calibration_print(&c, &fit, f);
+    (void)fclose(f);
+    ck_assert_msg(strstr(text, "  load               4 times, mean 500.00 ms, worst 750.00; fitted "
+                               "300.00 ms + 2.000 ms a MB\n") != NULL,
+                  "%s", text);
+    ck_assert_msg(strstr(text, "  compile            1 times, mean 1000.00 ms, worst 1000.00; "
+                               "fitted 250.00 ms + 3.000 ms a token\n") != NULL,
+                  "%s", text);
+    free(text);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("real runs in print", .setup = setup),
     TEST(a_run_is_told_in_lines),
@@ -240,5 +267,6 @@ static const struct suite_row suite[] = {
     TEST(work_apart_from_the_devices_is_listed),
     TEST(a_run_is_an_object),
     TEST(kernels_are_rows),
+    TEST(lines_of_a_calibration_have_their_units),
 };
 SUITE_MAIN("real runs in print", suite)

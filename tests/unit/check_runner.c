@@ -170,11 +170,29 @@ START_TEST(cells_of_a_store_differ_in_each_part)
 }
 END_TEST
 
+/* Two of five that were shed ended with their job. Three are unfinished. An empty battery leaves
+ * one more, because what would have come never arrived. */
+START_TEST(what_a_run_left_is_counted_by_hand)
+{
+    const char *named[] = {"counters.ended_with", "all.shed", "all.unfinished", "backlog.verdict"};
+    double values[] = {2.0, 5.0, 3.0, (double)METRICS_STABLE};
+    struct study_names names = {.v = named, .n = 4};
+    struct study_outcome o = {.names = &names, .values = values};
+    ck_assert_double_eq(study_left(&o), 6.0);
+    values[3] = (double)METRICS_BATTERY_EMPTY;
+    ck_assert_double_eq(study_left(&o), 7.0);
+    values[3] = (double)METRICS_OVERLOADED;
+    values[0] = METRIC_UNDEFINED; /* no graph, so nothing ends with another */
+    ck_assert_double_eq(study_left(&o), 8.0);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("runner", .setup = setup, .teardown = teardown),
     TEST(a_cap_of_an_event_is_a_limit),
     TEST(of_equally_frequent_refusals_the_first_is_in_the_message),
     TEST(drafts_are_of_the_classes_and_lengths_that_are_said),
     TEST(cells_of_a_store_differ_in_each_part),
+    TEST(what_a_run_left_is_counted_by_hand),
 };
 SUITE_MAIN("runner", suite)

@@ -1,10 +1,14 @@
-/* Draws of machines that run several models, or whose NPU is divided. */
+/* Draws of machines that run several models, or whose NPU is divided, and the keys of their runs.
+ */
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "experiments/compare/machines.h"
 #include "experiments/run/models.h"
 #include "sim/base/arena.h"
+#include "sim/base/json.h"
 #include "tests/helpers/suite.h"
 
 static struct config config, drawn;
@@ -161,11 +165,68 @@ START_TEST(partitions_have_the_residuals_of_their_device)
 }
 END_TEST
 
+/* A matrix that is no covariance, because of its rounding or by hand, leaves numbers that are drawn
+ * each by itself, with its own variance. */
+START_TEST(numbers_without_a_covariance_are_drawn_each_by_itself)
+{
+    const char *bad;
+    double x[400];
+    double y[400];
+    err = (struct err)ERR_INIT;
+    options = config_options_default();
+    options.soc = "core-ultra-7-155h";
+    options.llm = "llama-3.2-3b";
+    ck_assert_int_eq(config_load(&config, &options, &err), 0);
+    const cJSON *cov =
+        json_find_path(config.tree, "soc.devices.igpu.runtimes.0.fit.ln_covariance", &bad);
+    cJSON *first = cJSON_GetArrayItem(cov, 0);
+    cJSON *second = cJSON_GetArrayItem(cov, 1);
+    double caa = cJSON_GetArrayItem(first, 0)->valuedouble;
+    double cbb = cJSON_GetArrayItem(second, 1)->valuedouble;
+    cJSON_SetNumberValue(cJSON_GetArrayItem(first, 1), 9.0 * fmax(caa, cbb));
+    cJSON_SetNumberValue(cJSON_GetArrayItem(second, 0), 9.0 * fmax(caa, cbb));
+    ck_assert_int_eq(machines_draw(&config, &options, 400, &machines, &err), 0);
+    uint32_t a = find("soc.devices.igpu.runtimes.0.rate");
+    uint32_t b = find("soc.devices.igpu.runtimes.0.bandwidth");
+    for (uint32_t i = 0; i < 400; i++) {
+        x[i] = log(machines.value[(size_t)i * machines.n_factors + a]);
+        y[i] = log(machines.value[(size_t)i * machines.n_factors + b]);
+    }
+    ck_assert_double_eq_tol(gsl_stats_variance(x, 1, 400) / caa, 1.0, 0.28);
+    ck_assert_double_eq_tol(gsl_stats_variance(y, 1, 400) / cbb, 1.0, 0.28);
+    ck_assert_double_eq_tol(gsl_stats_correlation(x, 1, y, 1, 400), 0.0, 0.2);
+}
+END_TEST
+
+/* No setting has a residual, so that its factor is part of the run's key in a store. */
+START_TEST(each_residual_is_another_run)
+{
+    uint64_t hashes[32];
+    uint32_t n = 0;
+    draw("qwen3-8b:bits=4,b=llama-3.2-3b:bits=4");
+    for (uint32_t k = 0; k < machines.n_factors; k++) {
+        if (machines.factor[k].kind == MACHINE_RESIDUAL) {
+            ck_assert_int_eq(machines_load(&machines, &options, UINT32_MAX, k, 1.25, &drawn, &err),
+                             0);
+            for (uint32_t other = 0; other < n; other++) {
+                ck_assert(drawn.hash != hashes[other]);
+            }
+            ck_assert(n < 32 && drawn.hash != config.hash);
+            hashes[n++] = drawn.hash;
+            config_fini(&drawn);
+        }
+    }
+    ck_assert_uint_ge(n, 8);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("models", .teardown = teardown, .timeout_s = 60),
     TEST(each_model_has_residuals_of_its_own),
     TEST(entries_of_all_models_are_drawn),
     TEST(fills_are_those_of_the_mixtures_entries),
     TEST(partitions_have_the_residuals_of_their_device),
+    TEST(numbers_without_a_covariance_are_drawn_each_by_itself),
+    TEST(each_residual_is_another_run),
 };
 SUITE_MAIN("uncertainty of several models", suite)
