@@ -319,42 +319,6 @@ START_TEST(too_few_rows_are_an_error_that_says_so)
 }
 END_TEST
 
-/* Products of many rows have four numbers: rate, bandwidth, knee and launch. So five rows of one
- * repetition leave one degree of freedom. The drift of a second repetition takes another one. */
-START_TEST(each_further_repetition_takes_a_degree_of_freedom)
-{
-    static const struct {
-        uint32_t shapes, again; /* rows of the first and of the second repetition */
-        bool enough;
-    } cases[] = {{4, 0, false}, {5, 0, true}, {4, 1, false}, {4, 2, true}};
-    const struct kernel_curve curve = {2e12, 40e9, 50e-6, 2.0};
-    struct kernel_rows rows = {.n = 0};
-    struct err e = ERR_INIT;
-    static struct kernel_fit fit;
-    for (uint32_t i = 0; i < cases[_i].shapes + cases[_i].again; i++) {
-        bool second = i >= cases[_i].shapes;
-        struct kernel_row *row = kernel_rows_add(&rows);
-        const struct kernel_spec s = {.op = KERNEL_GEMM,
-                                      .weight_bits = 8,
-                                      .act_bits = 16,
-                                      .rows = 4u << 2 * (second ? i - cases[_i].shapes : i),
-                                      .n = 2048,
-                                      .k = 2048};
-        kernel_row_set_spec(row, &s);
-        row->device = "npu";
-        row->runtime = "rt";
-        row->metric = KERNEL_METRIC_MS;
-        row->repetition = second;
-        row->value =
-            1e3 * kernel_model_seconds(&curve, row->flop, row->bytes) * (1.0 + 1e-3 * sin(2.3 * i));
-    }
-    int rc = kernel_fit_run(&fit, &rows, &e);
-    ck_assert_msg((rc == 0) == cases[_i].enough, "%s", e.n > 0 ? e.lines[0] : "");
-    ck_assert(rc == 0 || strstr(e.lines[0], "measure more repetitions") != NULL);
-    err_fini(&e);
-}
-END_TEST
-
 /* The written file is a SoC file like any other, and holds the fitted numbers with intervals. */
 START_TEST(a_written_soc_file_parses_and_simulates_what_was_measured)
 {
@@ -560,7 +524,6 @@ static const struct suite_row suite[] = {
     TEST(a_wrong_form_of_contention_is_flagged_and_leaves_the_times_alone),
     TEST(flagged_rows_do_not_take_part),
     TEST(too_few_rows_are_an_error_that_says_so),
-    LOOP(each_further_repetition_takes_a_degree_of_freedom, 4),
     TEST(a_written_soc_file_parses_and_simulates_what_was_measured),
     TEST(a_peak_below_what_the_rows_show_is_refused),
     TEST(between_anchors_the_fitted_form_beats_the_two_anchor_roofline),

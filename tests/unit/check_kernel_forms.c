@@ -1,9 +1,12 @@
-/* Forms of kernel times, judged on cells that are made by hand: two anchors, the fit, a table. */
+/* Forms of kernel times, judged on cells that are made by hand: two anchors, the fit, a table. How
+ * sure a whole fit is, by degrees of freedom and by scale. */
+#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <string.h>
 
 #include "hwmodels/kernel_fit_impl.h"
 #include "hwmodels/kernel_model.h"
+#include "sim/base/arena.h"
 #include "tests/helpers/suite.h"
 
 static struct kernel_row rows[8];
@@ -125,11 +128,110 @@ static void setup(void)
     problem.fit = &fit;
 }
 
+/* ---- the whole fit ---- */
+
+/* Products of many rows have four numbers: rate, bandwidth, knee and launch. So five rows of one
+ * repetition leave one degree of freedom. The drift of a second repetition takes another one. */
+START_TEST(each_further_repetition_takes_a_degree_of_freedom)
+{
+    static const struct {
+        uint32_t shapes, again; /* rows of the first and of the second repetition */
+        bool enough;
+    } cases[] = {{4, 0, false}, {5, 0, true}, {4, 1, false}, {4, 2, true}};
+    const struct kernel_curve curve = {2e12, 40e9, 50e-6, 2.0};
+    struct kernel_rows made = {.n = 0};
+    struct err e = ERR_INIT;
+    static struct kernel_fit whole;
+    for (uint32_t i = 0; i < cases[_i].shapes + cases[_i].again; i++) {
+        bool second = i >= cases[_i].shapes;
+        struct kernel_row *row = kernel_rows_add(&made);
+        const struct kernel_spec s = {.op = KERNEL_GEMM,
+                                      .weight_bits = 8,
+                                      .act_bits = 16,
+                                      .rows = 4u << 2 * (second ? i - cases[_i].shapes : i),
+                                      .n = 2048,
+                                      .k = 2048};
+        kernel_row_set_spec(row, &s);
+        row->device = "npu";
+        row->runtime = "rt";
+        row->metric = KERNEL_METRIC_MS;
+        row->repetition = second;
+        row->value =
+            1e3 * kernel_model_seconds(&curve, row->flop, row->bytes) * (1.0 + 1e-3 * sin(2.3 * i));
+    }
+    int rc = kernel_fit_run(&whole, &made, &e);
+    ck_assert_msg((rc == 0) == cases[_i].enough, "%s", e.n > 0 ? e.lines[0] : "");
+    ck_assert(rc == 0 || strstr(e.lines[0], "measure more repetitions") != NULL);
+    err_fini(&e);
+}
+END_TEST
+
+static const char *const stream_devices[] = {"npu", "igpu"};
+static const enum kernel_op stream_ops[] = {KERNEL_READ, KERNEL_COPY};
+
+static struct kernel_row *add_stream(struct kernel_rows *to, int device, int op, uint64_t mb)
+{
+    struct kernel_row *row = kernel_rows_add(to);
+    const struct kernel_spec s = {
+        .op = stream_ops[op], .weight_bits = 32, .rows = 1, .stream_bytes = mb << 20};
+    kernel_row_set_spec(row, &s);
+    row->device = stream_devices[device];
+    row->runtime = "rt";
+    return row;
+}
+
+/* Four streams have bandwidths that are known to about a percent. Their slowdowns
+ * together are nearer to the model than their weights say. Slowdowns depend on shares of the cap.
+ * If all bandwidths were larger by a factor, so would be the cap. So its logarithm moves by s_i
+ * with that of bandwidth i, where the s_i add up to
+ * 1. It has the variance v sum s_i^2 of theirs, which is from v / 4 to v where none is negative. */
+START_TEST(the_cap_is_as_uncertain_as_the_bandwidths_that_it_is_of)
+{
+    static const double bytes_per_s[2][2] = {{40e9, 30e9}, {60e9, 50e9}};
+    const struct kernel_contention truth = {70e9, 4.0};
+    const char *models[2][2];
+    struct kernel_rows made = {.n = 0};
+    struct err e = ERR_INIT;
+    static struct kernel_fit whole;
+    for (int k = 0; k < 24; k++) {
+        int device = k % 2, op = k / 2 % 2;
+        struct kernel_row *row = add_stream(&made, device, op, 64 + (uint64_t)k / 4);
+        models[device][op] = k < 4 ? row->model : models[device][op];
+        row->metric = KERNEL_METRIC_MS;
+        row->value =
+            1e3 * row->bytes / bytes_per_s[device][op] * exp(k / 4 % 2 == 0 ? 0.02 : -0.02);
+    }
+    for (int k = 0; k < 8; k++) {
+        int device = k % 2, op = k / 2 % 2, other = k / 4;
+        struct kernel_row *row = add_stream(&made, device, op, 64);
+        const struct kernel_curve curve = {HUGE_VAL, bytes_per_s[device][op], 0.0, 1.0};
+        row->metric = KERNEL_METRIC_SLOWDOWN;
+        row->partner =
+            xkeep(xformat("%s:%s", stream_devices[1 - device], models[1 - device][other]));
+        row->value = kernel_model_slowdown(&curve, row->flop, row->bytes,
+                                           bytes_per_s[1 - device][other], &truth, 0.0) *
+                     exp(0.003 * sin(2.3 * k));
+    }
+    ck_assert_msg(kernel_fit_run(&whole, &made, &e) == 0, "%s", e.n > 0 ? e.lines[0] : "");
+    /* The residuals of 24 rows and four numbers are +-2 %, and six rows have each bandwidth. */
+    double v = 24 * 0.02 * 0.02 / (24 - 4) / 6;
+    const struct kernel_estimate *read = kernel_fit_find(&whole, KERNEL_PARAM_READ, "npu", 0);
+    const struct kernel_estimate *cap = kernel_fit_find(&whole, KERNEL_PARAM_CAP, "", 0);
+    ck_assert_uint_eq(whole.n_params, 6); /* all hold together by Bonferroni */
+    double sd = log(read->high / read->low) / 2 / gsl_cdf_tdist_Pinv(1 - 0.025 / 6, 20);
+    ck_assert_double_eq_tol(sd * sd / v, 1.0, 1e-3);
+    sd = log(cap->high / cap->low) / 2 / gsl_cdf_tdist_Pinv(1 - 0.025 / 6, 8 - 2);
+    ck_assert_msg(sd * sd > v / 4 && sd * sd < v, "%g of a bandwidth's variance", sd * sd / v);
+}
+END_TEST
+
 static const struct suite_row suite[] = {
     CASE("forms", .setup = setup),
     TEST(forms_are_judged_by_what_they_say_of_what_was_held_out),
     TEST(a_table_is_straight_in_logarithms_and_ends_where_it_ends),
     TEST(anchors_are_of_the_family),
     TEST(sharing_lengthens_as_the_formula_says),
+    LOOP(each_further_repetition_takes_a_degree_of_freedom, 4),
+    TEST(the_cap_is_as_uncertain_as_the_bandwidths_that_it_is_of),
 };
 SUITE_MAIN("kernel forms", suite)
