@@ -327,7 +327,8 @@ void significance_adjust(double *p, size_t n_first, size_t n_others)
 enum stats_finding significance_judge(const struct stats_paired *p, double p_adjusted)
 {
     enum stats_finding f = stats_judge(p);
-    bool lost = (f == STATS_LOWER || f == STATS_HIGHER) && p_adjusted > 1.0 - STATS_LEVEL_FRAC;
+    double shown = isnan(p_adjusted) ? stats_p(p) : p_adjusted;
+    bool lost = (f == STATS_LOWER || f == STATS_HIGHER) && shown > 1.0 - STATS_LEVEL_FRAC;
     return lost ? STATS_NOT_SHOWN : f;
 }
 
@@ -338,5 +339,7 @@ const char *significance_text(const struct stats_paired *p, double p_adjusted)
         return text;
     }
     int n = (int)strcspn(text, "("); /* "(significant)" is only for corrected results */
-    return document_format("%.*s(not significant after Holm's correction)", n, text);
+    bool corrected = stats_p(p) <= 1.0 - STATS_LEVEL_FRAC;
+    return document_format("%.*s(not significant%s)", n, text,
+                           corrected ? " after Holm's correction" : "");
 }

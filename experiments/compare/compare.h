@@ -122,8 +122,8 @@ struct capacity {
 int capacity_measure(const struct compare_plan *plan, struct capacity *out, struct err *e);
 
 /* The meaning of *significant* in every table that prints the word. The interval of the paired
- * differences excludes zero, and still does after Holm's correction over its family
- * (docs/concepts/comparison.md). */
+ * differences excludes zero, and Student's p of them is at most 5 %, also after Holm's correction
+ * over its family (docs/concepts/comparison.md). */
 
 /* Adjusts p in place, so that the chance of any false positive among all is at most 5 %. The first
  * n_first are the question and one family; the n_others after them are a second. Holm's correction
@@ -133,5 +133,6 @@ void significance_adjust(double *p, size_t n_first, size_t n_others);
 
 /* stats_judge after the correction: what it takes back is not shown. NaN: not corrected. */
 enum stats_finding significance_judge(const struct stats_paired *p, double p_adjusted);
-/* "lower by 12 % (significant)", "lower by 1.4 % (not significant after Holm's correction)" */
+/* "lower by 12 % (significant)", "lower by 1.4 % (not significant after Holm's correction)"; "lower
+ * by 0.9 % (not significant)" where p is above 5 % without a correction. */
 const char *significance_text(const struct stats_paired *p, double p_adjusted);

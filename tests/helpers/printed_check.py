@@ -114,9 +114,10 @@ def verdict_text(diff, base, relevance, p_holm):
     percent = 100 * abs(mean / base)
     percent = 10 * round(percent / 10) if percent >= 1000 else percent
     digits = 3 if percent < 0.1 else 1 if percent < 10 or 90 < percent < 100 else 0
-    lost = p_holm is not None and p_holm > 0.05
-    return (f"{'lower' if mean < 0 else 'higher'} by {percent:.{digits}f} % "
-            f"({'not significant after Holm' + chr(39) + 's correction' if lost else 'significant'})")
+    alone = p_of(diff)
+    lost = (alone if p_holm is None else p_holm) > 0.05
+    said = "significant" if not lost else "not significant" if alone > 0.05 else "not significant after Holm's correction"
+    return f"{'lower' if mean < 0 else 'higher'} by {percent:.{digits}f} % ({said})"
 
 
 def reported(v):
