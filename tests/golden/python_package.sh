@@ -115,6 +115,15 @@ assert c.baseline == "fcfs" and of["fcfs"]["n"] == 2
 assert of["fcfs"]["verdict"] is None and of["edf"]["verdict"] and {tuple(r) for r in c.table} == {tuple(c.table[0])}
 assert abs(of["edf"]["mean"] - of["fcfs"]["mean"] - of["edf"]["diff"]) < 1e-9
 assert c.raw["config"]["sim"]["horizon_s"] == 60
+s = xpusim.compare("fcfs", "edf", suite="laptop-2026.1", replications=2)
+rows = s.metric("reactive.e2e_s.mean")
+assert s.baseline == "fcfs" and len(rows) == 2 * len(s.raw["points"]) == 2 * 8 and "laptop-2026.1" in repr(s), rows
+assert [r["mean"] for r in rows[:2]] == [s.raw["points"][0]["policies"][p]["reactive.e2e_s.mean"]["mean"] for p in ("fcfs", "edf")]
+assert rows[2]["point"] == s.raw["points"][1]["point"] != rows[0]["point"], rows[2]
+for loads in (None, [0.3]):
+    b = xpusim.compare("fcfs", "edf", select=0.9, indifference="50%", workload=load, metric="all.e2e_s.mean", load=loads)
+    assert [(r["policy"], r["metric"], r.get("load")) for r in b.table] == [(p, "all.e2e_s.mean", loads and 0.3) for p in ("fcfs", "edf")]
+    assert "best" in {r["state"] for r in b.table}, b.table
 off = xpusim.run("edf", workload=load, set={"sim.prefix_reuse": False, "sim.horizon_s": 60})
 assert off["config"]["sim"]["prefix_reuse"] is False and run["config"]["sim"]["prefix_reuse"] is True
 try:

@@ -88,21 +88,25 @@ def run(policy: str, **options: Any) -> Dict[str, Any]:
 
 
 class Comparison:
-    """Of `compare`. `table` has a row for each policy and metric (and load): mean, the ends of its 95 % interval, and of
-    others than the baseline the paired difference with its interval, p and verdict. `raw` is all that xpusim said."""
+    """Of `compare`. `table` has a row for each policy and metric (and point of a suite, and load): mean, the ends of its
+    95 % interval, and of others than the baseline the paired difference with its interval, p and verdict. With `select`
+    it has a row for each policy, with the metric that decides. `raw` is all that xpusim said."""
 
     def __init__(self, raw: Dict[str, Any]) -> None:
         self.raw = raw
-        self.baseline = raw["baseline"]
+        self.baseline = raw["points"][0]["baseline"] if "points" in raw else raw["baseline"]
 
     @property
     def table(self) -> Any:
         rows = []
-        for part in self.raw.get("loads", [self.raw]):
-            for policy, metrics in part["policies"].items():
-                for metric, value in metrics.items():
-                    load = {"load": part["load"]} if "load" in part else {}
-                    rows.append(dict(load, policy=policy, metric=metric, **value))
+        parts = [(point, part) for point in self.raw.get("points", [self.raw]) for part in point.get("loads", [point])]
+        for point, part in parts:
+            where = {"point": point["point"]} if "point" in point else {}
+            where.update({"load": part["load"]} if "load" in part else {})
+            chosen = part.get("selection")
+            for policy, value in (chosen or part)["policies"].items():
+                for metric, of in ({chosen["metric"]: value} if chosen else value).items():
+                    rows.append(dict(where, policy=policy, metric=metric, **of))
         keys = dict.fromkeys(key for r in rows for key in r)  # the baseline has no difference, and yet its keys
         return table({key: r.get(key) for key in keys} for r in rows)
 
@@ -129,7 +133,7 @@ class Comparison:
         return '<iframe srcdoc="%s" style="width: 100%%; height: 45em; border: 0"></iframe>' % html.escape(self.page())
 
     def __repr__(self) -> str:
-        return "Comparison on %s, baseline %s" % (self.raw["workload"], self.baseline)
+        return "Comparison on %s, baseline %s" % (self.raw.get("suite") or self.raw["workload"], self.baseline)
 
 
 def compare(*policies: str, **options: Any) -> Comparison:
