@@ -46,6 +46,10 @@ cJSON *about_of(const cJSON *tree)
                                 : points != NULL ? "compare-suite"
                                                  : "compare-store");
     }
+    const cJSON *loads = json_member(tree, "loads");
+    if (json_member(loads != NULL ? loads->child : tree, "selection") != NULL) {
+        cJSON_ReplaceItemInObject(about, "kind", cJSON_CreateString("selection"));
+    }
     return about;
 }
 

@@ -316,6 +316,11 @@ void report_take(const struct figure_input *file, size_t index, struct report_in
                       "%s: comparisons at the points of a suite; keep them with --store, and "
                       "`xpusim report --store FILE.db` draws them",
                       file->path);
+    } else if (about_is(file->about, "selection")) {
+        (void)err_add(e,
+                      "%s: a selection, in which policies stop as they fall behind; "
+                      "`xpusim compare --json` without --select has figures",
+                      file->path);
     } else if (about_is(file->about, "view") && !live) {
         (void)err_add(e, "%s: runs to look at; add --live", file->path);
     } else if (about_is(file->about, "view") && !cJSON_IsArray(json_member(file->tree, "runs"))) {

@@ -265,6 +265,12 @@ none="-o $dir/none"
     refuse 'stored.json: of the kind "compare-store"; headline reads: compare --json' "$x" plot headline $none "$dir/stored.json"
     refuse 'stored.json: comparisons of a store; `xpusim report --store FILE.db` draws them' "$x" report "$dir/stored.json" -o "$dir/stored.html"
     printf '{"suite": "s", "points": [{"point": "x", "about": {"kind": "compare"}, "policies": {}}]}' >"$dir/suite.json" # as compare --suite --json
+    "$x" compare --policy fcfs --policy edf --select 0.9 --indifference 50% --workload mixed:duration_s=100 --load 0.3 --json -q >"$dir/load-select.json"
+    "$x" compare --policy fcfs --policy edf --select 0.9 --indifference 50% --workload mixed:duration_s=100 --json -q >"$dir/select.json"
+    for s in load-select select; do
+        refuse "$s.json: of the kind \"selection\"; latency-rate reads: compare --load --json" "$x" plot latency-rate $none "$dir/$s.json"
+        refuse "$s.json: a selection, in which policies stop as they fall behind" "$x" report "$dir/$s.json" -o "$dir/select.html"
+    done
     refuse 'suite.json: of the kind "compare-suite"; headline reads: compare --json' "$x" plot headline $none "$dir/suite.json"
     refuse 'suite.json: comparisons at the points of a suite; keep them with --store' "$x" report "$dir/suite.json" -o "$dir/suite.html"
     printf 'policy,m\na,1\n' >"$dir/norate.csv"
