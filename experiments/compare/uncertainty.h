@@ -9,7 +9,8 @@
  * are robust (from the middle of the machines), so a few overloaded machines do not move the
  * others.
  *
- *   probability  share of machines on which A is better, with its standard error
+ *   probability  share of machines on which A is better, with its standard error: that of a share
+ *                of N, or that of bootstraps over machines if noise within machines makes it larger
  *   intervals    of the difference on the file's machine over R replications (sampling only), and
  *                of M over machines (model only)
  *   shares       first-order Sobol index of each factor, Var(E[y | x]) / Var(y). y is the normal
@@ -51,7 +52,7 @@ struct uncertainty_share {
 struct uncertainty_pair { /* a policy against the baseline in one metric */
     uint32_t policy, metric;
     bool gain;              /* more is better */
-    double better_frac, se; /* probability that the policy is better */
+    double better_frac, se; /* probability that the policy is better; its standard error */
     double not_worse_frac;  /* probability that it is not worse by more than the plan's relevance */
     double nominal;         /* on the file's machine, mean of all replications */
     double sampling_low, sampling_high;

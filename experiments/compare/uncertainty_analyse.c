@@ -54,8 +54,10 @@ struct work {
     const struct uncertainty *u;
     uint32_t n;        /* machines on which all runs of the pair succeeded */
     uint32_t *machine; /* [n] */
-    double *d;         /* [n] mean difference of the runs on a machine */
+    double *run;       /* [n][UNCERTAINTY_REPEATS] differences of the runs on a machine */
     double *m;         /* [n] mean differences without sampling noise */
+    double *sorted;    /* [n] scratch */
+    double *noise;     /* [n][UNCERTAINTY_REPEATS] scratch */
     double *y;         /* [n] normal score of its rank */
     double *score;     /* [n] of the current factor */
     double *trace;     /* [replication] difference on the file's machine, less the mean */
@@ -140,55 +142,93 @@ static double middle_variance(const double *sorted, size_t n)
     return n > 1 ? pow(wide / (2.0 * gsl_cdf_ugaussian_Pinv(0.9)), 2.0) : 0.0;
 }
 
-/* Computes the differences, and shrinks them by the noise within machines. Differences of
- * overloaded machines are many times larger, also between their two runs. With means and variances
- * they would pull all other machines to their side of 0. So the centre is the median, and scales
- * are robust. */
-static double differences(struct work *w, const struct uncertainty_pair *p)
+/* Computes the differences of each run, less the effect of its requests. */
+static void differences(struct work *w, const struct uncertainty_pair *p)
 {
     const struct compare_plan *plan = w->u->plan;
-    const uint32_t n_draws = w->u->machines.n_draws;
-    OWNED double *noise = xmalloc(((size_t)n_draws * UNCERTAINTY_REPEATS + 1) * sizeof *noise);
-    OWNED double *sorted = xmalloc((n_draws + 1) * sizeof *sorted);
-    size_t n_noise = 0;
     double beta = control(w, p);
     w->n = 0;
-    for (uint32_t i = 0; i < n_draws; i++) {
-        double d[UNCERTAINTY_REPEATS];
+    for (uint32_t i = 0; i < w->u->machines.n_draws; i++) {
+        double *d = &w->run[(size_t)w->n * UNCERTAINTY_REPEATS];
         double mean = 0.0;
         for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
             double x = w->trace[uncertainty_replication(plan, i, k)];
             d[k] = run_of(w, p, plan->baseline, i, k) - (isfinite(x) ? beta * x : 0.0);
             mean += d[k] / UNCERTAINTY_REPEATS;
         }
-        if (isnan(mean)) {
-            continue;
+        if (!isnan(mean)) {
+            w->machine[w->n++] = i;
         }
-        for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
-            noise[n_noise++] = fabs(d[k] - mean);
-        }
-        w->machine[w->n] = i;
-        sorted[w->n] = mean;
-        w->d[w->n++] = mean;
     }
-    gsl_sort(sorted, 1, w->n);
-    gsl_sort(noise, 1, n_noise);
-    double centre = gsl_stats_quantile_from_sorted_data(sorted, 1, w->n, 0.5);
-    double typical = gsl_stats_quantile_from_sorted_data(noise, 1, n_noise, 0.5) /
+}
+
+struct shrunk {
+    double kept_frac;      /* of the variance between machines that is the model's */
+    double model_var_frac; /* of that between single runs */
+};
+
+/* Means of the picked machines (NULL: all), shrunk by the noise within machines, into w->m.
+ * Differences of overloaded machines are many times larger, also between their two runs. With
+ * means and variances they would pull all other machines to their side of 0. So the centre is the
+ * median, and scales are robust. */
+static struct shrunk shrink(struct work *w, const uint32_t *pick)
+{
+    size_t n_noise = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const double *d = &w->run[(size_t)(pick != NULL ? pick[i] : i) * UNCERTAINTY_REPEATS];
+        double mean = gsl_stats_mean(d, 1, UNCERTAINTY_REPEATS);
+        for (uint32_t k = 0; k < UNCERTAINTY_REPEATS; k++) {
+            w->noise[n_noise++] = fabs(d[k] - mean);
+        }
+        w->sorted[i] = w->m[i] = mean;
+    }
+    gsl_sort(w->sorted, 1, w->n);
+    gsl_sort(w->noise, 1, n_noise);
+    double centre = gsl_stats_quantile_from_sorted_data(w->sorted, 1, w->n, 0.5);
+    double typical = gsl_stats_quantile_from_sorted_data(w->noise, 1, n_noise, 0.5) /
                      gsl_cdf_ugaussian_Pinv(0.75); /* a normal's standard deviation */
     /* About the mean of R repeats lies (R - 1) / R of the variance of one run. */
     double within = typical * typical * UNCERTAINTY_REPEATS / (UNCERTAINTY_REPEATS - 1.0);
-    double all = middle_variance(sorted, w->n);
+    double all = middle_variance(w->sorted, w->n);
     /* The mean of R repeats has 1 / R of the noise of one run. */
     double model = fmax(0.0, all - within / UNCERTAINTY_REPEATS);
-    w->kept_frac = all > 0.0 ? model / all : 0.0;
+    double kept = all > 0.0 ? model / all : 0.0;
     /* The shrunk variance is the model's plus that of the median, which is pi/2 of the mean's. The
      * order of machines stays. */
-    double shrunk = sqrt(w->kept_frac + (1.0 - w->kept_frac) * M_PI_2 / fmax(w->n, M_PI_2));
+    double by = sqrt(kept + (1.0 - kept) * M_PI_2 / fmax(w->n, M_PI_2));
     for (uint32_t i = 0; i < w->n; i++) {
-        w->m[i] = centre + shrunk * (w->d[i] - centre);
+        w->m[i] = centre + by * (w->m[i] - centre);
     }
-    return model + within > 0.0 ? model / (model + within) : 0.0;
+    return (struct shrunk){kept, model + within > 0.0 ? model / (model + within) : 0.0};
+}
+
+static double better_frac(const struct work *w, bool gain)
+{
+    uint32_t better = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        better += gain ? w->m[i] > 0.0 : w->m[i] < 0.0;
+    }
+    return w->n > 0 ? (double)better / w->n : (double)NAN;
+}
+
+/* The standard error of better_frac, by other machines: that of a share, or that of bootstraps if
+ * it is larger. Where noise within machines hides the model's differences, the median may lie on
+ * either side of 0, and all machines with it. */
+static double better_se(struct work *w, uint64_t seed, const struct uncertainty_pair *p)
+{
+    double share[BOOTSTRAPS];
+    OWNED uint32_t *pick = xmalloc((w->n + 1) * sizeof *pick);
+    struct rng r;
+    rng_init(&r, rng_key(seed, RNG_BOOTSTRAP, p->policy, 18 + p->metric));
+    for (int b = 0; b < BOOTSTRAPS; b++) {
+        for (uint32_t i = 0; i < w->n; i++) {
+            pick[i] = rng_below(&r, w->n);
+        }
+        (void)shrink(w, pick);
+        share[b] = better_frac(w, p->gain);
+    }
+    double of_share = sqrt(fmax(p->better_frac * (1.0 - p->better_frac), 1.0 / w->n) / w->n);
+    return fmax(of_share, gsl_stats_sd(share, 1, BOOTSTRAPS));
 }
 
 /* Computes normal scores of the differences' ranks, because a few overloaded machines would
@@ -326,18 +366,18 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
     for (uint32_t i = 0; i < nominal->replications; i++) {
         w->trace[i] = a[i] - b[i] - p->nominal;
     }
-    p->model_var_frac = differences(w, p);
-    uint32_t better = 0;
+    differences(w, p);
+    struct shrunk all = shrink(w, NULL);
+    w->kept_frac = all.kept_frac;
+    p->model_var_frac = all.model_var_frac;
+    p->better_frac = better_frac(w, p->gain);
     uint32_t not_worse = 0;
     for (uint32_t i = 0; i < w->n; i++) {
         double gain = p->gain ? w->m[i] : -w->m[i];
-        better += gain > 0.0;
         not_worse += gain >= -plan->relevance_frac * fabs(baseline_on(w, p, w->machine[i]));
     }
-    p->better_frac = w->n > 0 ? (double)better / w->n : (double)NAN;
     p->not_worse_frac = w->n > 0 ? (double)not_worse / w->n : (double)NAN;
-    p->se = w->n > 0 ? sqrt(fmax(p->better_frac * (1.0 - p->better_frac), 1.0 / w->n) / w->n)
-                     : (double)NAN;
+    p->se = (double)NAN;
     if (w->n > 0) {
         if (w->u->machines.n_draws >= UNCERTAINTY_LIST_MIN) {
             shares(w, plan->options->seed, p);
@@ -347,6 +387,7 @@ static void analyse_pair(struct work *w, struct uncertainty_pair *p)
         struct uncertainty_range middle = middle_of(sorted, w->n);
         p->model_low = middle.low;
         p->model_high = middle.high;
+        p->se = better_se(w, plan->options->seed, p); /* overwrites w->m */
     }
 }
 
@@ -409,8 +450,10 @@ void uncertainty_analyse(struct uncertainty *u)
     SCOPED(arena_fini) struct arena memory = {0};
     struct work w = {.u = u,
                      .machine = arena_alloc(&memory, (n + 1) * sizeof *w.machine),
-                     .d = arena_alloc(&memory, (n + 1) * sizeof *w.d),
+                     .run = arena_alloc(&memory, (n + 1) * UNCERTAINTY_REPEATS * sizeof *w.run),
                      .m = arena_alloc(&memory, (n + 1) * sizeof *w.m),
+                     .sorted = arena_alloc(&memory, (n + 1) * sizeof *w.sorted),
+                     .noise = arena_alloc(&memory, (n + 1) * UNCERTAINTY_REPEATS * sizeof *w.noise),
                      .y = arena_alloc(&memory, (n + 1) * sizeof *w.y),
                      .score = arena_alloc(&memory, (n + 1) * sizeof *w.score),
                      .trace =
