@@ -77,7 +77,9 @@ struct uncertainty {
     double *value;                  /* [machine][repeat][policy][metric] */
     struct uncertainty_pair *pairs; /* policy by policy, metric by metric */
     uint32_t n_pairs;
-    double *best_frac; /* [metric][policy]: share of machines on which it is best */
+    /* [metric][policy]: share of machines on which its two runs are best. Their noise counts,
+     * unlike in better_frac. */
+    double *best_frac;
     /* [metric][policy]: central range of its means over the machines; NaN: it ran on none. Kept. */
     struct uncertainty_range {
         double low, high;
