@@ -219,7 +219,7 @@ static double better_se(struct work *w, uint64_t seed, const struct uncertainty_
     double share[BOOTSTRAPS];
     OWNED uint32_t *pick = xmalloc((w->n + 1) * sizeof *pick);
     struct rng r;
-    rng_init(&r, rng_key(seed, RNG_BOOTSTRAP, p->policy, 18 + p->metric));
+    rng_init(&r, rng_key(seed, RNG_BOOTSTRAP, 0, 18)); /* the same machines for all pairs */
     for (int b = 0; b < BOOTSTRAPS; b++) {
         for (uint32_t i = 0; i < w->n; i++) {
             pick[i] = rng_below(&r, w->n);

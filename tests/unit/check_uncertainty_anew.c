@@ -242,11 +242,11 @@ static double better_of(const struct model *x, uint32_t n, bool gain)
 }
 
 /* The deviation of the share over 200 choices of machines, with replacement. */
-static double deviation(double run[][REPEATS], uint32_t n, uint32_t policy, uint32_t metric)
+static double deviation(double run[][REPEATS], uint32_t n, uint32_t metric)
 {
     double share[200];
     struct rng r;
-    rng_init(&r, rng_key(options.seed, RNG_BOOTSTRAP, policy, 18 + metric));
+    rng_init(&r, rng_key(options.seed, RNG_BOOTSTRAP, 0, 18));
     for (int b = 0; b < 200; b++) {
         uint32_t pick[M];
         for (uint32_t i = 0; i < n; i++) {
@@ -315,7 +315,7 @@ static void pair_is(const struct uncertainty_pair *p, uint32_t policy, uint32_t 
     double frac = better_of(&x, n, metric == 1);
     is(p->better_frac, frac);
     is(p->not_worse_frac, (double)not_worse / n);
-    is(p->se, fmax(sqrt(frac * (1.0 - frac) / n), deviation(kept_run, n, policy, metric)));
+    is(p->se, fmax(sqrt(frac * (1.0 - frac) / n), deviation(kept_run, n, metric)));
     qsort(x.sorted, n, sizeof *x.sorted, ascending);
     is(p->model_low, quantile(x.sorted, n, 0.025));
     is(p->model_high, quantile(x.sorted, n, 0.975));
