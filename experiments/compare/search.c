@@ -55,6 +55,16 @@ static double miss_chance(const struct search_slo *s, const struct stats_interva
     return portable_student_above(over / (m->sd / sqrt(m->n)), m->n - 1);
 }
 
+/* Probability that a share of requests that is just at its limit has no exception: all meet the
+ * target, or none is lost. 0: the values have exceptions, or are no such share. */
+static double no_exception(const struct search_slo *s, const struct search_value *v)
+{
+    double share = s->at_most ? 1.0 - s->limit : s->limit;
+    bool none = v->mean.sd == 0.0 && v->mean.mean == (s->at_most ? 0.0 : 1.0);
+    bool is_share = share > 0.0 && share < 1.0 && v->requests > 0.0;
+    return none && is_share ? pow(share, v->requests) : 0.0;
+}
+
 void search_look(const struct search_options *o, const double *const *values, uint32_t n,
                  double alpha_frac, struct search_test *t)
 {
@@ -67,6 +77,9 @@ void search_look(const struct search_options *o, const double *const *values, ui
         struct search_value *v = &t->values[i];
         v->mean = stats_mean(values[i], n, 1.0 - 2.0 * alpha_frac);
         v->miss_p = miss_chance(&s, &v->mean);
+        if (no_exception(&s, v) >= 1.0 - o->confidence_frac) {
+            v->miss_p = UNDEFINED;
+        }
         if (i == o->n_slos) { /* a share, which Student's interval may exceed */
             v->mean.low = fmax(v->mean.low, 0.0);
             v->mean.high = fmin(v->mean.high, 1.0);
@@ -220,6 +233,12 @@ static void test_rate(const struct search_options *o, search_measure *measure, v
             t->outcome = SEARCH_FAILED;
         } else {
             t->replications = to;
+            for (uint32_t i = 0; i < o->n_slos; i++) {
+                t->values[i].requests = 0.0;
+                for (uint32_t k = 0; k < to; k++) {
+                    t->values[i].requests += at->requests[i][k];
+                }
+            }
             search_look(o, (const double *const *)at->values, to,
                         /* Bonferroni over all looks at all rates that could be tried, because
                          * stopping at the first decisive look would otherwise give false decisions.
@@ -241,6 +260,9 @@ void search_by(const struct search_options *o, search_measure *measure, void *ct
     at.offered = xmalloc(most * sizeof *at.offered);
     for (uint32_t i = 0; i <= o->n_slos; i++) {
         at.values[i] = xmalloc(most * sizeof *at.values[i]);
+        if (i < o->n_slos) {
+            at.requests[i] = xcalloc(most, sizeof *at.requests[i]);
+        }
     }
     struct search_bracket known = {0};
     struct search_test *t = begin_rate(o, &known, 1.0, out);
@@ -254,6 +276,9 @@ void search_by(const struct search_options *o, search_measure *measure, void *ct
     }
     for (uint32_t i = 0; i <= o->n_slos; i++) {
         free(at.values[i]);
+        if (i < o->n_slos) {
+            free(at.requests[i]);
+        }
     }
     free(at.offered);
 }
@@ -285,6 +310,13 @@ static const char *no_value(struct simulations *s, const char *metric, const dou
     return s->failure;
 }
 
+/* How many requests of the metric's class arrived. NULL: it is no metric of a class. */
+static const double *arrived_of(const struct compare_result *r, const char *metric)
+{
+    OWNED char *name = xformat("%.*s.arrived", (int)strcspn(metric, "."), metric);
+    return compare_values(r, 0, name);
+}
+
 static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
                             struct search_looked *into)
 {
@@ -310,7 +342,10 @@ static const char *simulate(void *ctx, double scale, uint32_t from, uint32_t to,
         if (from == 0 && no_value(s, metric, v, verdict, to) != NULL) {
             return s->failure;
         }
+        const double *arrived = arrived_of(&r, metric);
         for (uint32_t k = from; k < to; k++) {
+            bool known = arrived != NULL && isfinite(arrived[k - from]);
+            into->requests[i][k] = known ? arrived[k - from] : 0.0;
             into->values[i][k] = v != NULL ? v[k - from] : METRIC_UNDEFINED;
         }
     }

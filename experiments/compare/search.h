@@ -8,7 +8,8 @@
  * shown to be missed. The result holds with the asked confidence over all its tests together
  * (Bonferroni over rates, looks and, for a miss, SLOs), for metrics that only get worse with the
  * rate. There is one more SLO: at most half of the runs may be OVERLOADED. Looks of too few runs
- * (under 95 %: fewer than six) decide nothing of it. */
+ * (under 95 %: fewer than six) decide nothing of it. Nor do requests that all meet a target say
+ * that a share of them near 1 does, if they are few: at 95 % it takes 299 for 0.99. */
 #pragma once
 
 #include "experiments/compare/compare.h"
@@ -36,6 +37,7 @@ struct search_options {
 struct search_value {
     struct stats_interval mean; /* at the confidence of a single test */
     double miss_p;              /* p-value of this mean if the SLO just held; low: a clear miss */
+    double requests;            /* of all replications, by the caller; 0: unknown */
 };
 
 enum search_outcome { SEARCH_MET, SEARCH_MISSED, SEARCH_UNDECIDED, SEARCH_FAILED };
@@ -66,10 +68,11 @@ int search_slo_parse(const char *text, struct search_slo *out, struct err *e);
 void search_look(const struct search_options *o, const double *const *values, uint32_t n,
                  double alpha_frac, struct search_test *t);
 
-/* Results at one rate: values[slo][replication] (the overload share last: 0 or 1), and the offered
- * load of each replication. Owned by search_by. */
+/* Results at one rate: values[slo][replication] (the overload share last: 0 or 1), and requests and
+ * offered load of each replication. Owned by search_by. */
 struct search_looked {
     double *values[SEARCH_MAX_SLOS + 1];
+    double *requests[SEARCH_MAX_SLOS]; /* of the metric's class; 0: unknown */
     struct compare_offered *offered;
 };
 /* Fills replications from .. to - 1 at a scale of the rate. Returns NULL, or why it failed. */
