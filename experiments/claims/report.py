@@ -261,7 +261,7 @@ def main():
     if wrong:
         sys.exit("report.py: verdicts that their numbers contradict: " + repr(wrong))
     print("# The papers' results: what holds here, and what does not\n")
-    print("`build/xpusim claims ID` judges one claim again; `make claims-report` makes this page, from judged results "
+    print("`build/xpusim claims ID` evaluates one claim again; `make claims-report` makes this page, from judged results "
           "and the notes in `experiments/claims/notes`. The exact rules are in `experiments/claims/claims.h`, and "
           "`experiments/claims/verdicts.py` derives each word again from the numbers. A row is one claim, by the "
           "reading of its set-up that its file takes.\n")
