@@ -375,8 +375,8 @@ static const struct option_row fit_rows[] = {
     OPTION_COUNT(OPTIONS, points_traces, "traces", "N", "3", 2, 1000,
                  "traces of a point; --replications is for the confirmation"),
     OPTION_COUNT(OPTIONS, confirm, "confirm", "N", NULL, 1, 100000,
-                 "traces that judge each of the best eight points, before others judge the best of "
-                 "them (default: a quarter of --replications)"),
+                 "traces to confirm each of the best eight points; further traces confirm the best "
+                 "of these (default: a quarter of --replications)"),
     OPTION_TEXT(OPTIONS, state, "state", "FILE", NULL,
                 "keep the points in this file, and continue from those that it has"),
     OPTION_TEXT(OPTIONS, witness, "witness", "FILE", NULL, "write the best point as a profile"),
@@ -385,18 +385,19 @@ const struct command cmd_claims = {
     .name = "claims",
     .summary = "compare the papers' published results with the simulator's",
     .usage = "[ID...] [options]",
-    .about = "Runs the claims of the papers (all, or the IDs given). For each check it prints the "
-             "published value, the simulator's value with its 95 % interval, the percentile of the "
-             "published value among single 15-minute traces, and a verdict:\n\n  calibrated       "
-             "a parameter was set from it, so it is no test\n  reproduced       the simulator has "
-             "the published value\n  compatible       not decided: single traces are spread too "
-             "wide\n  direction        right sign, other size\n  not reproduced   neither\n  not "
-             "modellable   the simulator cannot compute it\n\nPart of the default 125H's numbers "
-             "come from the Agent.xpu papers. So each of their claims, as taken, also gets a "
-             "verdict on the independent machine, core-ultra-5-125h-siblings. A text may leave a "
-             "set-up open. Then each interpretation (reading) has its own verdict, and the counts "
-             "at the end are of the readings that the file takes. All claims take about 25 minutes "
-             "on two processors, with --reading taken 8. --store keeps the runs.",
+    .about =
+        "Runs the claims of the papers (all, or the IDs given). For each check it prints the "
+        "published value, the simulator's value with its 95 % interval, the percentile of the "
+        "published value among single 15-minute traces, and a verdict:\n\n  calibrated       "
+        "a parameter was set from it, so it is no test\n  reproduced       the simulator has "
+        "the published value\n  compatible       not decided: single traces are spread too "
+        "wide\n  direction        right sign, other size\n  not reproduced   none of these\n  not "
+        "modellable   the simulator cannot compute it\n\nSome numbers of the default 125H come "
+        "from the Agent.xpu papers. So each of their claims, as taken, also gets a verdict on "
+        "the independent machine, core-ultra-5-125h-siblings. A text may leave a set-up open. "
+        "Then each interpretation (reading) has its own verdict, and the counts at the end "
+        "are of the readings that the file takes. All claims take about 25 minutes on two "
+        "processors, or 8 with --reading taken. --store keeps the runs.",
     .operands = {"ID", 0, UINT32_MAX, offsetof(OPTIONS, ids)},
     COMMAND_TAKES(OPTION_ROWS(NULL, rows), OPTION_ROWS("Fitting", fit_rows),
                   OPTION_CHILD(job_option_table, work), OPTION_CHILD(option_output_table, output)),

@@ -424,8 +424,8 @@ const struct command cmd_compare = {
     .usage = "--policy P1 --policy P2 ... [options]",
     .about = "Runs every policy on the same requests, N times with different ones. Prints means "
              "with 95 % intervals, and the paired differences against the baseline.\n\nWith "
-             "--store and without --policy it runs nothing. It compares every experiment in the "
-             "store, of `compare` and of `sweep`, with the result of the time when they ran.",
+             "--store and without --policy it runs nothing. It prints the comparison of every "
+             "experiment in the store, of `compare` and of `sweep`, from the runs kept there.",
     .children = children,
     .bytes = sizeof(OPTIONS),
     .run = run,

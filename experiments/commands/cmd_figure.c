@@ -197,13 +197,13 @@ static const struct option_row rows[] = {
 };
 const struct command cmd_figure = {
     .name = "figure",
-    .summary = "make a figure or table of a paper again, with the published values in it",
+    .summary = "reproduce a figure or table of a paper, with the published values in it",
     .usage = "\n[PAPER NUMBER | FILE.json] [options]",
     .about =
-        "Makes a figure or table of Agent.xpu (agent-xpu-v1, agent-xpu-v2) or sd.npu (sd-npu): "
-        "prints the values, and draws DIR/PAPER-NUMBER.svg with the published values as marks. "
-        "Tables are T1, T2 and so on. Without operands it lists what there is, with the claims "
-        "that belong to each, and what a simulator cannot make.\n\nA figure is a "
+        "Reproduces a figure or table of Agent.xpu (agent-xpu-v1, agent-xpu-v2) or sd.npu "
+        "(sd-npu): prints the values, and draws DIR/PAPER-NUMBER.svg with the published values "
+        "as marks. Tables are T1, T2 and so on. Without operands it lists the figures, with the "
+        "claims that belong to each, and those that a simulator cannot make.\n\nA figure is a "
         "specification, a JSON file of the installed folder experiments/figures; FILE.json is "
         "one of your own. --store keeps the runs.",
     .operands = {"PAPER NUMBER", 0, 2, offsetof(OPTIONS, words)},

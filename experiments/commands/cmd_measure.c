@@ -318,7 +318,7 @@ static const struct option_row rows[] = {
     OPTION_NUMBER(OPTIONS, m.window_s, "window-s", "T", NULL, 1e-3, 3600.0,
                   "length of one measurement (default 0.3, tiny: 0.04)"),
     OPTION_COUNT(OPTIONS, m.min_samples, "samples", "N", NULL, 3, 1000,
-                 "least samples in a window (default 5)"),
+                 "least number of samples in a window (default 5)"),
     OPTION_COUNT(OPTIONS, m.retries, "retries", "N", NULL, 0, 100,
                  "repetitions of a disturbed window (default 1)"),
     OPTION_NUMBER(

@@ -134,7 +134,7 @@ static int run(void *values, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_OUTPUT(OPTIONS, dir, "DIR", NULL,
-                  "folder to write to, made when missing (default: NAME)"),
+                  "folder to write to, created when missing (default: NAME)"),
 };
 const struct command cmd_new_policy = {
     .name = "new-policy",

@@ -201,12 +201,12 @@ static const struct option_row rows[] = {
         "the colon its cores. Rates follow the first, short prompts both; repeated (default: the "
         "similar chip's)"),
     OPTION_TEXTS(OPTIONS, measured, "measured", "ROWS", MAX_MEASURED,
-                 "what was measured on it: 'model=M,bits=B,runtime=R,ttft_ms@1024=..,"
+                 "rows measured on it: 'model=M,bits=B,runtime=R,ttft_ms@1024=..,"
                  "tpot_ms@1024=..', a table of points, or a file of llm_bench or llama-bench; "
                  "repeated"),
     OPTION_TEXT(OPTIONS, pairs, "pairs", "FILE.csv", NULL,
-                "co-running kernels of it (`measure --pairs -o FILE.csv`): the cap and strength of "
-                "contention, and weights of devices, where these show them"),
+                "rows of its co-running kernels (`measure --pairs -o FILE.csv`): they set the cap "
+                "and strength of contention, and weights of devices, where they show them"),
     OPTION_TEXT(OPTIONS, from, "from", "FILE.tar.gz", NULL,
                 "archive of `xpusim send-in` or of measure_windows.py: the machine as it was "
                 "measured there, with the errors of its predictions; other options but -o are not "

@@ -236,8 +236,8 @@ const struct command cmd_sweep = {
     .summary = "run an experiment file: many runs into a store, resumable, in shards",
     .usage = "SPEC.json -o STORE.db [options]\n"
              "-o STORE.db --export csv|json",
-    .about = "Runs what is missing of an experiment (docs/concepts/experiments.md describes the "
-             "file), and keeps the results in an SQLite file. The same command continues an "
+    .about = "Makes the missing runs of an experiment (docs/concepts/experiments.md describes "
+             "the file), and keeps the results in an SQLite file. The same command continues an "
              "interrupted or killed one. Without SPEC it prints the results in a store.",
     .operands = {"SPEC.json", 0, 1, offsetof(OPTIONS, files)},
     COMMAND_TAKES({.table = &own}, OPTION_CHILD(slurm_option_table, slurm),

@@ -304,7 +304,7 @@ static const struct option_row rows[] = {
     OPTION_FLAG(OPTIONS, data, "json",
                 "print the runs as data for a later `view` or `report --live`, instead of a page"),
     OPTION_FLAG(OPTIONS, recompute, "recompute",
-                "put the simulator into the page: whoever reads it drags the load and compares the "
+                "put the simulator into the page: a reader can drag the load and compare the "
                 "policies again, without a network (needs `make wasm`)"),
     OPTION_NUMBER(OPTIONS, from_s, "from", "S", NULL, 0.0, 1e9,
                   "start of the window in which every kernel is recorded, in seconds"),

@@ -16,7 +16,7 @@ static void init(void *target)
     OPTION_ROW(                                                                                    \
         NUMBER, JOBS, how.cpu_limit_s, double, "time-limit", "S",                                  \
         "CPU seconds after which a run is stopped. A run that only waits (a sleep, a lock) "       \
-        "is stopped after as many seconds of the clock, at most 60",                               \
+        "is stopped after as many seconds of wall-clock time, at most 60",                         \
         .preset = "600", .min = 1.0, .max = 1e7, .aside = true)
 
 static const struct option_row rows[] = {

@@ -104,7 +104,8 @@ void options_help(const struct command *c, FILE *out)
     for (const struct option_child *k = c->children; k != NULL && k->table != NULL; k++) {
         if (k->prefix != NULL) {
             (void)fprintf(
-                out, "\n  --%sNAME ...: any of these for side B alone, after those of both:\n   ",
+                out,
+                "\n  --%sNAME ...: any of these for side B only, after those of both sides:\n   ",
                 k->prefix);
             for (size_t i = 0; i < k->table->n; i++) {
                 (void)fprintf(out, " --%s%s", k->prefix, k->table->rows[i].name);

@@ -240,10 +240,10 @@ int slurm_refuse_alone(const struct slurm_options *o, struct err *e)
 
 static const struct option_row rows[] = {
     OPTION_OWN(take_shard, "shard", "I/N",
-               "run only every Nth run, from I = 0 (N counts as 0, so 1/N to N/N will do too); "
+               "run only every Nth run, beginning with I = 0 (or number them 1/N to N/N); "
                "`xpusim merge` combines the stores"),
     OPTION_COUNT(OPTIONS, tasks, "slurm", "TASKS", NULL, 1, 100000,
-                 "submit a job array of so many shards, and a job that merges them into STORE.db, "
+                 "submit a job array of TASKS shards, and a job that merges them into STORE.db, "
                  "instead of running here; --jobs is the number of processors per task"),
     OPTION_OWN_LIST(take_option, "slurm-option", "OPT",
                     "option of both jobs, as --slurm-option=--partition=long; repeated"),

@@ -423,7 +423,7 @@ static const struct option_row option_rows[] = {
                  "make each machine from its siblings as if nobody had measured it, take the rows "
                  "of N of its models in as `new-soc --measured` does, and predict the others"),
     OPTION_TEXT(OPTIONS, unseen, "unseen", "FILE.csv", NULL,
-                "with --leave-machine-out: judge by the machines of this table instead, whose rows "
+                "with --leave-machine-out: predict the machines of this table instead, whose rows "
                 "no fit takes; a shipped table: unseen. With --energy: predict the powers of this "
                 "table by a fit of the other"),
     OPTION_FLAG(OPTIONS, accuracy, "accuracy",

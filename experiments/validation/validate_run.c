@@ -437,13 +437,13 @@ static const struct option_row rows[] = {
     OPTION_TEXT(OPTIONS, fit_on, "fit-on", "first:F", NULL,
                 "what to fit on (default " DEFAULT_FIT_ON ")"),
     OPTION_COUNT(OPTIONS, replicas, "replicas", "N", "1", 1, 256,
-                 "so many machines like --soc served the run, each with the whole model"),
+                 "number of machines like --soc that served the run, each with the whole model"),
     OPTION_CHOICE(OPTIONS, queue, "queue", "RULE", "round-robin", queues,
-                  "which of them a request goes to: round-robin, or least-outstanding, the one "
-                  "with the fewest unfinished requests"),
+                  "rule that sends a request to a machine: round-robin, or least-outstanding, the "
+                  "one with the fewest unfinished requests"),
     OPTION_COUNT(OPTIONS, uncertainty, "uncertainty", "N", "64", 0, 10000,
-                 "without --fit: run on N machines that the true one may be, and print between "
-                 "which latencies 95 % of them lie; 0: not"),
+                 "without --fit: run on N machines drawn from the known ranges, and print the "
+                 "range that 95 % of their latencies have; 0: none"),
     OPTION_TEXT(OPTIONS, requests, "requests", "FILE.csv", NULL,
                 "write measured and simulated latencies, one line per request"),
     OPTION_NUMBER(
