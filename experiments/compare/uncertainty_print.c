@@ -167,7 +167,7 @@ void uncertainty_document(const struct compare_plan *plan, const struct uncertai
                           struct document *d)
 {
     uint32_t plain = plan->replications * plan->n_policies;
-    document_heading(d, "on %u machines that the true one may be, %u uncertain number%s",
+    document_heading(d, "on %u machines drawn from the known ranges, %u uncertain number%s",
                      u->machines.n_draws, u->machines.n_factors,
                      text_plural(u->machines.n_factors));
     DOCUMENT_VALUES(d, "machines", u->machines.n_draws, "uncertain_numbers", u->machines.n_factors,

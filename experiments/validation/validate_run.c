@@ -119,7 +119,7 @@ static void put_score(const struct run_score *s, struct document *d)
     DOCUMENT_VALUES(d, "e2e_pearson", s->e2e_pearson);
 }
 
-/* Without a fit: adds the range of latencies over machines that the true one may be. */
+/* Without a fit: adds the range of latencies over machines drawn from the known ranges. */
 static void put_interval(const struct run_interval *x, struct document *d)
 {
     static const struct frame_column columns[] = {
@@ -134,7 +134,7 @@ static void put_interval(const struct run_interval *x, struct document *d)
     };
     document_note(
         d,
-        "\n  nothing fitted: %.1f %% of %u machines that the true one may be (%u uncertain "
+        "\n  nothing fitted: %.1f %% of %u machines drawn from the known ranges (%u uncertain "
         "numbers of the file, left-out errors of the form) lie between%s",
         100.0 * x->level, x->n_machines, x->n_factors,
         x->n_failed > 0 ? document_format("; %u more could not run it", x->n_failed) : "");

@@ -312,7 +312,7 @@ START_TEST(a_replay_is_told_whole)
             ck_assert_int_eq(
                 run_interval(&options.config, &config, &policy, &run, sim, 5, &x, &err), 0);
             text_format(&want,
-                        "\nnothing fitted: %.1f %% of 5 machines that the true one may be (%u "
+                        "\nnothing fitted: %.1f %% of 5 machines drawn from the known ranges (%u "
                         "uncertain numbers of the file, left-out errors of the form) lie between\n"
                         "mean, s requests measured the file's from to holds the truth requests "
                         "inside\n",

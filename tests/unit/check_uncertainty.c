@@ -1,4 +1,4 @@
-/* Machines that the true one may be, and what runs on them allow to say. */
+/* Machines drawn from the known ranges, and what runs on them allow to say. */
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_multifit.h>
 #include <gsl/gsl_statistics_double.h>
