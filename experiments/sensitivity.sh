@@ -1,5 +1,5 @@
 #!/bin/sh
-# Do conclusions hang on one number of the hardware model? The demo's comparison with each of the least
+# Do conclusions depend on one number of the hardware model? The demo's comparison with each of the least
 # certain ones at its low, nominal and high value: a Markdown table on stdout (hwmodels/SENSITIVITY.md).
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,7 +8,7 @@ replications=${REPLICATIONS:-20}
 load="--workload mixed:reactive_per_min=3,proactive_per_min=6,duration_s=900"
 
 cat <<TEXT
-# Do conclusions hang on one number?
+# Do conclusions depend on one number?
 
 \`make sensitivity\` makes this page. It compares agent-xpu-v2 with openvino-cb on \`core-ultra-5-125h\` with Llama-3.2-3B, at
 3 reactive and 6 proactive requests a minute. There are $replications replications of 15 minutes on common random numbers. Values

@@ -54,7 +54,8 @@ enum {
     FACTORS
 };
 static const struct spec_key factors[FACTORS] = {
-    [FACTOR_RATE] = {"rate", 1, 1e-3, 1e3, false, "jobs so many times as often: think_s, every_s"},
+    [FACTOR_RATE] = {"rate", 1, 1e-3, 1e3, false,
+                     "factor on how often jobs start: think_s, every_s"},
     [FACTOR_TURNS] = {"turns", 1, 1e-3, 1e3, false, "factor on the turns of jobs, rounded"},
     [FACTOR_PROMPT] = {"prompt", 1, 1e-3, 1e3, false,
                        "factor on prompt_tokens, growth_tokens and new_tokens"},

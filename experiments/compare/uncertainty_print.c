@@ -175,7 +175,7 @@ void uncertainty_document(const struct compare_plan *plan, const struct uncertai
                     u->n_failed, "unserved_runs", u->n_cut);
     document_note(d,
                   "%u runs, %.1f times the %u of the plain comparison; a probability of 0.5 is "
-                  "known to +- %.2f at best with so many machines",
+                  "known to +- %.2f at best with this many machines",
                   u->runs, (double)u->runs / plain, plain, 0.5 / sqrt((double)u->machines.n_draws));
     if (u->n_cut > 0) {
         document_note(d,

@@ -36,7 +36,7 @@ static const struct space_axis known[] = {
     WORKLOAD("reactive_output_scale", 0.25, 4, "factor on reactive outputs"),
     WORKLOAD("proactive_output_scale", 0.25, 4, "factor on proactive outputs"),
     {.name = "sessions", .high = 1, .whole = true, .help = "1: whole conversations with prefixes"},
-    AGENTS("rate", 0.25, 8, "jobs so many times as often"),
+    AGENTS("rate", 0.25, 8, "factor on how often jobs start"),
     AGENTS("turns", 0.5, 2, "factor on the turns of jobs"),
     AGENTS("prompt", 0.25, 4, "factor on prompts and what they grow by"),
     AGENTS("answer", 0.25, 4, "factor on answers"),

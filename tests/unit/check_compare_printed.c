@@ -308,7 +308,7 @@ START_TEST(few_machines_name_no_numbers)
         d,
         "on 63 machines drawn from the known ranges, 3 uncertain numbers\n"
         "40 runs, 4.0 times the 10 of the plain comparison; a probability of 0.5 is known to +- "
-        "0.06 at best with so many machines\n"
+        "0.06 at best with this many machines\n"
         "5 of 252 runs on these machines ended with requests unserved; latencies do not cover "
         "them\n"
         "metric policy P(better) +- P(not worse) difference sampling: from to machine: from to "
