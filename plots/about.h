@@ -8,8 +8,8 @@
 #include "sim/base/base.h"
 
 /* Reads the description, an object of strings. A file without one gets a kind only: "json" for
- * JSON, "table" for CSV, "compare-store" for several comparisons (`compare --store --json`). What
- * `compare --select` prints has the kind "selection". *tree is the whole tree of a JSON file that
+ * JSON, "table" for CSV, "compare-store" for several comparisons (`compare --store --json`). Output
+ * of `compare --select` has the kind "selection". *tree is the whole tree of a JSON file that
  * is no timeline, else NULL. The caller frees both. Returns NULL with an error if the file cannot
  * be opened; adds errors if it is malformed. */
 cJSON *about_read(const char *path, cJSON **tree, struct err *e);
