@@ -55,6 +55,7 @@ void measured_put_numbers(const struct measured_work *w, const struct update *pr
             continue;
         }
         const struct soc_runtime *r = &w->soc->devices[u->device].runtimes[p->runtime];
+        const struct soc_runtime before = update_entry(prior, p->runtime);
         const char *bad;
         const cJSON *q = json_find_path(measured_entry_tree(w, u->device, p->runtime),
                                         calibrate_param_names[p->k], &bad);
@@ -62,8 +63,8 @@ void measured_put_numbers(const struct measured_work *w, const struct update *pr
             sqrt(gsl_matrix_get(u->covariance, i, i) / gsl_matrix_get(prior->covariance, i, i));
         FRAME_ROW(f, w->soc->machine.devices[u->device].name, r->runtime, r->weight_bits,
                   calibrate_param_names[p->k], calibrate_unit_names[p->k],
-                  calibrate_param_get(r, p->k) / calibrate_file_unit[p->k], json_number(q, "value"),
-                  json_number(q, "low"), json_number(q, "high"), ratio);
+                  calibrate_param_get(&before, p->k) / calibrate_file_unit[p->k],
+                  json_number(q, "value"), json_number(q, "low"), json_number(q, "high"), ratio);
     }
 }
 

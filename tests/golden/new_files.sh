@@ -119,8 +119,14 @@ rows='model=llama-2-7b,bits=4,runtime=openvino-2025.3,tpot_ms@1024=75'
 grep -q "averaged with " said || fail "nothing is averaged: $(head -1 said)"
 for similar in $(sed -n 's/^similar chip: \([^,]*\),.*/\1/p' said) $(sed -n '1s/.*averaged with //; 1s/, /\n/g; 1p' said | sed 's/ x .*//'); do
     "$x" new-soc its --like "$similar" --measured "$rows" -o "only-$similar.json" >set || fail "--like $similar"
+    awk '$2 == "openvino-2025" && $4 == "bandwidth" { print "'"$similar"'", $6 }' set >>befores
     of_bandwidth "only-$similar.json"
 done | sort -g >each
+# The column `before` has the average: the mean of logarithms, by weights of two digits.
+awk 'FILENAME == "befores" { ln[$1] = log($2); next }
+    FNR == 1 { sub(/,/, "", $3); w[$3] = 1; for (i = 4; i < NF; i++) { if ($(i + 1) == "x") { w[$i] = $(i + 2) + 0 } } }
+    $2 == "openvino-2025" && $4 == "bandwidth" { for (k in ln) { all += w[k]; sum += w[k] * ln[k] }; d = log($6) - sum / all; exit !(all > 2 && d < 0.003 && d > -0.003) }' \
+    befores said || fail "the average before the rows: $(cat befores said)"
 of_bandwidth averaged.json | awk 'NR == FNR { v[NR] = $1; n = NR; next } !($1 > v[1] && $1 < v[n]) { exit 1 }' each - || fail "an average of $(cat each): $(of_bandwidth averaged.json)"
 # Copies of other machines are no candidates (the 268V is the 258V's), and of equal ones that which was measured is taken.
 "$x" new-soc its --measured "model=llama-2-7b,bits=4,runtime=openvino-2025.3,ttft_ms@1024=700,tpot_ms@1024=50" -o lunar.json >said || fail "times of Lunar Lake"
