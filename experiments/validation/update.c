@@ -13,7 +13,8 @@
 #define STEP 1e-4                 /* of finite differences */
 #define JITTER 1e-9               /* share of a variance; keeps fully correlated entries regular */
 #define MAX_STEPS 200
-/* At most this share of a transfer's variance is that of models, because both are estimates. */
+/* At most this share of a transfer's variance is that of models, because both are estimates. With
+ * 0.25 or 0.75, medians of left-out iGPUs move by up to 0.3 points, and of NPU prompts by 1.2. */
 #define MODELS_SHARE 0.5
 
 /* ---- prior ---- */
